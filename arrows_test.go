@@ -57,7 +57,7 @@ var arrows = map[string][]string{
 	"transfer":            {"attach", "chat", "fault", "transfer/format", "transfer/format/*", "transfer/normalize", "tree"},
 	"transfer/format":     {"chat", "fault", "tree"},
 	"transfer/format/*":   {"chat", "fault", "transfer/format", "transfer/format/messages", "tree"},
-	"transfer/formattest": {"chat", "fault", "internal/check", "transfer", "transfer/format", "transfer/normalize", "tree"},
+	"transfer/formattest": {"chat", "fault", "internal/check", "transfer", "transfer/format", "transfer/format/coppice", "transfer/normalize", "tree"},
 	"transfer/normalize":  {"chat", "fault", "transfer/format", "tree"},
 	"tree":                {"access", "attach", "chat", "db", "db/citus", "fault", "tokens"},
 	"watch":               {"fault", "tree"},
@@ -80,9 +80,14 @@ var arrows = map[string][]string{
 
 // rooms says which packages use a room of tree.Store, besides cmd/ and tests.
 var rooms = map[string][]string{
-	"Index":   {"search", "search/embed"},
-	"Replies": {"reply", "server/openai"},
-	"Feed":    {"search", "summarize/jobs", "watch"},
+	"Summaries":   {"server", "server/openai", "summarize"},
+	"Attachments": {"recognize", "server", "server/openai", "summarize", "transfer"},
+	"Histories":   {"recognize", "server/openai"},
+	"Shares":      {"server"},
+	"Admin":       {"app", "replica", "server"},
+	"Index":       {"search", "search/embed"},
+	"Replies":     {"reply", "server/openai"},
+	"Feed":        {"search", "summarize/jobs", "watch"},
 }
 
 // testCode are the packages that exist for tests: they may do what tests may,

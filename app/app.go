@@ -369,7 +369,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	cfg.OpenAI.Provider = openai.Provider{BaseURL: cfg.Models.BaseURL, APIKey: cfg.Models.APIKey}
 	s.APIs = append([]server.API{cfg.OpenAI.API(), messages, mcp.API(cfg.Version)}, s.APIs...)
 	if cfg.SignIn.Issuer != "" {
-		key, err := c.store.DeriveKey(ctx, "sessions")
+		key, err := c.store.Admin().DeriveKey(ctx, "sessions")
 		if err != nil {
 			return err
 		}

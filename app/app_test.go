@@ -126,7 +126,7 @@ func TestRetention(t *testing.T) {
 			where id = (select id from conversations where tenant_id = $1 limit 1)`, tenant, age))(t)
 	}
 	for name, age := range map[string]string{"old.txt": "2 days", "new.txt": "1 hour"} {
-		check.Must3(c.Store().ForTenant("any").AddAttachment(t.Context(), name, []byte(name)))(t)
+		check.Must3(c.Store().ForTenant("any").Attachments().Add(t.Context(), name, []byte(name)))(t)
 		check.Must(pool.Exec(t.Context(), "update attachments set uploaded_at = now() - $1::text::interval where name = $2", age, name))(t)
 	}
 	check.NoError(t, c.Start(t.Context()))
@@ -136,7 +136,7 @@ func TestRetention(t *testing.T) {
 		return left == "new.txt"
 	})
 	check.Eventually(t, "one conversation of each tenant", func() bool {
-		all := check.Must(c.Store().Tenants(t.Context()))(t)
+		all := check.Must(c.Store().Admin().Tenants(t.Context()))(t)
 		return len(all) == 2 && all[0].Conversations == 1 && all[1].Conversations == 1
 	})
 }

@@ -35,7 +35,7 @@ func (c *Coppice) retain(ctx context.Context) {
 }
 
 func (c *Coppice) deleteOld(ctx context.Context) error {
-	if _, err := c.store.ForgetAudit(ctx, time.Now().Add(-c.auditRetention)); err != nil {
+	if _, err := c.store.Admin().ForgetAudit(ctx, time.Now().Add(-c.auditRetention)); err != nil {
 		return err
 	}
 	// Some attachments at a time: each comes up.
@@ -51,7 +51,7 @@ func (c *Coppice) deleteOld(ctx context.Context) error {
 	if len(c.retention) == 0 {
 		return nil
 	}
-	all, err := c.store.Tenants(ctx)
+	all, err := c.store.Admin().Tenants(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *Coppice) deleteOld(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		conversations, messages, err := c.store.ForTenant(t.ID).DeleteIdle(ctx, time.Now().Add(-age), nil)
+		conversations, messages, err := c.store.ForTenant(t.ID).Admin().DeleteIdle(ctx, time.Now().Add(-age), nil)
 		if conversations > 0 {
 			c.log.InfoContext(ctx, "deleted old conversations", "tenant", t.ID, "conversations", conversations, "messages", messages, "retention", age)
 		}

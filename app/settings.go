@@ -18,7 +18,7 @@ type served struct {
 // Before any did, the settings are the defaults.
 func readServed(ctx context.Context, store *tree.Store) (served, error) {
 	s := served{Settings: summarize.Defaults()}
-	stored, err := store.ServedSettings(ctx)
+	stored, err := store.Admin().ServedSettings(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -40,5 +40,5 @@ func (c *Coppice) storeServed(ctx context.Context, modelsAt string) error {
 	if err != nil {
 		return err
 	}
-	return c.store.SetServedSettings(ctx, object)
+	return c.store.Admin().SetServedSettings(ctx, object)
 }

@@ -131,9 +131,9 @@ func (s Service) TakeBack(ctx context.Context, rep *reply.Reply, cause error, ma
 		if err != nil || slices.ContainsFunc(running, func(r tree.RunningReply) bool { return r.ParentID == id }) {
 			return // what isn't taken back is no fault of the client's
 		}
-		_, err = s.Store.PruneLeaf(ctx, rep.ConversationID(), id, head)
+		_, err = s.Store.Histories().PruneLeaf(ctx, rep.ConversationID(), id, head)
 	}
 	if made && err == nil {
-		_, _ = s.Store.DeleteEmpty(ctx, rep.ConversationID())
+		_, _ = s.Store.Histories().DeleteEmpty(ctx, rep.ConversationID())
 	}
 }

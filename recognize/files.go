@@ -111,7 +111,7 @@ func (f Files) Keep(ctx context.Context, store *tree.Store) func([]*chat.Message
 				if !ok {
 					continue // it is stored already
 				}
-				if _, _, err := store.AddAttachment(ctx, file.name, file.data); err != nil {
+				if _, _, err := store.Attachments().Add(ctx, file.name, file.data); err != nil {
 					return fault.At(err, file.at)
 				}
 				delete(f, named.Hash) // one that stands in several messages is stored once

@@ -64,7 +64,7 @@ func (s Service) Follow(ctx context.Context, conversationID, at uuid.UUID, messa
 func (s Service) shownBelow(ctx context.Context, conversationID, id uuid.UUID, wanted func(tree.Message) bool) (shown []tree.Message, err error) {
 	below := []uuid.UUID{id}
 	for looks := 0; looks < len(below) && looks < maxChildren; looks++ {
-		children, err := s.Store.NewestChildren(ctx, conversationID, below[looks], maxChildren)
+		children, err := s.Store.Histories().NewestChildren(ctx, conversationID, below[looks], maxChildren)
 		if err != nil {
 			return nil, err
 		}
@@ -91,11 +91,11 @@ func (s Service) Head(ctx context.Context, conversationID uuid.UUID, m *chat.Mes
 	if err != nil || c.HeadID == uuid.Nil || m == nil || m.Role != chat.Tool {
 		return at, err
 	}
-	open, err := s.Store.OpenCalls(ctx, c.ID, c.HeadID)
+	open, err := s.Store.Histories().OpenCalls(ctx, c.ID, c.HeadID)
 	if err != nil || slices.Contains(open, m.Answers()) {
 		return at, err
 	}
-	made, err := s.Store.FindCall(ctx, c.ID, m.Answers())
+	made, err := s.Store.Histories().FindCall(ctx, c.ID, m.Answers())
 	switch {
 	case err == nil:
 		at.ID = made
@@ -145,7 +145,7 @@ func (s Service) OpenCalls(ctx context.Context, session string) (open []string, 
 	case errors.Is(err, fault.NotFound):
 		return nil, nil
 	case err == nil && at.ID != uuid.Nil:
-		open, err = s.Store.OpenCalls(ctx, id, at.ID)
+		open, err = s.Store.Histories().OpenCalls(ctx, id, at.ID)
 	}
 	return open, err
 }

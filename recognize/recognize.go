@@ -129,7 +129,7 @@ func (s Service) find(ctx context.Context, t *Turn) (p Match, err error) {
 	}
 	known := -1
 	for range maxAbridged + 1 {
-		p.Path, err = s.Store.Recognize(ctx, p.ConversationID, t.History)
+		p.Path, err = s.Store.Histories().Recognize(ctx, p.ConversationID, t.History)
 		if err != nil || p.Known >= len(t.Messages)-1 || p.Known <= known {
 			break
 		}
@@ -230,7 +230,7 @@ func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Re
 			rep, err = s.answer(ctx, t, p, in.Title, rec)
 		}
 		if p.New && err != nil { // with what was refused, the conversation goes again, unless another request has said something there
-			_, _ = s.Store.DeleteEmpty(context.WithoutCancel(ctx), p.ConversationID)
+			_, _ = s.Store.Histories().DeleteEmpty(context.WithoutCancel(ctx), p.ConversationID)
 		}
 		if !errors.Is(err, fault.Conflict) && !errors.Is(err, fault.NotFound) {
 			return rep, err
@@ -245,7 +245,7 @@ func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Re
 		}
 	}
 	t.History.Session = t.Session != ""
-	p.Path, err = s.Store.AppendPath(ctx, in, t.History)
+	p.Path, err = s.Store.Histories().Append(ctx, in, t.History)
 	leave()
 	if err != nil {
 		return nil, err

@@ -56,10 +56,10 @@ func TestFind(t *testing.T) {
 		first := turn(session, prompt, asked, called, result, answer)
 		p := find(first)
 		check.Need(t, p.New && p.Known == 0, "nothing is stored, and %+v is found", p)
-		check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, first.History))(t)
+		check.Must(s.Store.Histories().Append(t.Context(), tree.NewConversation{ID: p.ConversationID}, first.History))(t)
 		stopped := turn(session, prompt, asked, `{"role":"assistant","content":"It was warm, and"}`, next, strings.Replace(called, "null", `"I look."`, 1), result, next)
 		stopped.Metadata = []json.RawMessage{nil, nil, json.RawMessage(`{"reply":{"status":"stopped"}}`), nil, nil, nil, nil}
-		check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, stopped.History))(t)
+		check.Must(s.Store.Histories().Append(t.Context(), tree.NewConversation{ID: p.ConversationID}, stopped.History))(t)
 		conversations[session] = p.ConversationID
 	}
 	arguments := func(text string) string {
@@ -114,7 +114,7 @@ func TestReminder(t *testing.T) {
 	)
 	first := turn(monday, answer)
 	conversation := check.Must(s.Find(t.Context(), first))(t).ConversationID
-	check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: conversation}, first.History))(t)
+	check.Must(s.Store.Histories().Append(t.Context(), tree.NewConversation{ID: conversation}, first.History))(t)
 	for name, test := range map[string]struct {
 		turn  recognize.Turn
 		known int // -1: in another conversation

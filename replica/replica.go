@@ -106,7 +106,7 @@ func New(ctx context.Context, primary *pgxpool.Pool, at db.Config, cfg Config) (
 	}
 	r := &Replica{cfg: cfg, primary: primary, at: at, written: newWritten(), state: State{Reason: "it wasn't looked at yet"}}
 	r.at.Admit = r.admit
-	key, err := tree.New(primary).DeriveKey(ctx, "positions")
+	key, err := tree.New(primary).Admin().DeriveKey(ctx, "positions")
 	if err != nil {
 		return nil, err
 	}

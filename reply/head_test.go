@@ -197,7 +197,7 @@ func TestFoldedHead(t *testing.T) {
 	calls := f.add(t, id, f.say(t, id, answer, "user", "Look it up."), `{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"look_up","arguments":"{}"}}]}`)
 	result := f.add(t, id, calls, `{"role":"tool","tool_call_id":"a","content":"A tree."}`)
 	fold := func(cutoff uuid.UUID, kept ...uuid.UUID) {
-		check.Must(f.store.AddSummary(t.Context(), id, tree.NewSummary{
+		check.Must(f.store.Summaries().Add(t.Context(), id, tree.NewSummary{
 			AnchorID: cutoff, Body: spoken("user", "Coppices were asked about.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: cutoff, KeptIDs: kept, Model: "test"},
 		}))(t)
 	}

@@ -71,7 +71,7 @@ func (f *fixture) folded(t testing.TB, settings string) (id, head uuid.UUID) {
 		at = f.say(t, c.ID, at, []string{"assistant", "user"}[i%2], fmt.Sprintf("Tree %d is an apple tree, and stands by the wall.", i))
 	}
 	cutoff := f.say(t, c.ID, at, "assistant", "So many trees.")
-	check.Must(f.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+	check.Must(f.store.Summaries().Add(t.Context(), c.ID, tree.NewSummary{
 		AnchorID: cutoff, Body: spoken("user", "They spoke of an orchard.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
 	}))(t)
 	return c.ID, f.say(t, c.ID, cutoff, "user", "What is the gate's password?")

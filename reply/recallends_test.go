@@ -130,7 +130,7 @@ func TestRecallFindsNoResultsOfItsOwn(t *testing.T) {
 	f := serve(t, nil, m)
 	id, head := f.folded(t, withRecall)
 	answer := end(t, f.ask(t, Request{ConversationID: id, HeadID: head})).Message
-	check.Must(f.store.AddSummary(t.Context(), id, tree.NewSummary{
+	check.Must(f.store.Summaries().Add(t.Context(), id, tree.NewSummary{
 		AnchorID: answer.ID, Body: spoken("user", "The gate's password was asked for.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: answer.ID, Model: "test"},
 	}))(t)
 	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: answer.ID, Messages: spoken("user", "And now?")}))
@@ -187,7 +187,7 @@ func TestAModelHasItsBranchCompacted(t *testing.T) {
 	}
 	head = f.say(t, c.ID, head, "user", "We are done with the trees.")
 	compactions := func() []tree.Compaction {
-		page := check.Must(f.store.Compactions(t.Context(), c.ID, tree.Paging{}))(t)
+		page := check.Must(f.store.Summaries().Compactions(t.Context(), c.ID, tree.Paging{}))(t)
 		return page.Data
 	}
 	calls := llmtest.ResponseCalling(

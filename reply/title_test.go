@@ -63,10 +63,10 @@ func TestTitleByModel(t *testing.T) {
 	writer := naming("writes", "“"+better+".”")
 	f := titled(t, summarize.TitlesModel, writer)
 	id := f.empty(t, "")
-	begun := check.Must(f.store.ChangeCount(t.Context(), id))(t)
+	begun := check.Must(f.store.Feed().ChangeCount(t.Context(), id))(t)
 	c := f.after(t, Request{ConversationID: id, Messages: spoken("user", question)})
 	// The message, the first title, the answer, and the other title.
-	n := check.Must(f.store.ChangeCount(t.Context(), id))(t)
+	n := check.Must(f.store.Feed().ChangeCount(t.Context(), id))(t)
 	check.That(t, c.Title == better && n-begun == 4, "the title is %q, and %d changes are told; want 4", c.Title, n-begun)
 	used, err := f.store.Usage(t.Context(), id)
 	check.That(t, err == nil && len(used.Titles) == 1 &&

@@ -200,7 +200,7 @@ func (f found) ids() (ids []uuid.UUID) {
 // fit leaves out the worst hits of which the messages would be read beyond so many
 // bytes; the best one stays. Tokens don't bound metadata, nor what an excerpt stands for.
 func (f *found) fit(ctx context.Context, store *tree.Store, conversationID uuid.UUID, most int) error {
-	sizes, err := store.Sizes(ctx, conversationID, f.ids())
+	sizes, err := store.Index().Sizes(ctx, conversationID, f.ids())
 	for i, h := range f.hits {
 		if i > 0 && most <= 0 {
 			f.hits, f.omitted = f.hits[:i], f.omitted+len(f.hits)-i

@@ -136,7 +136,7 @@ func TestFilesAreFound(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
 	id := conversation(t, s)
-	spec := check.Must3(s.AddAttachment(t.Context(), "spec.md", []byte(strings.Repeat("filler ", 300)+"the budget is 4321 euros "+strings.Repeat("filler ", 300))))(t)
+	spec := check.Must3(s.Attachments().Add(t.Context(), "spec.md", []byte(strings.Repeat("filler ", 300)+"the budget is 4321 euros "+strings.Repeat("filler ", 300))))(t)
 	m := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil,
 		`{"role":"user","content":[{"type":"text","text":"See this."},{"type":"file","file":{"file_id":"coppice:attachment/%x","filename":"spec.md"}}]}`, spec.Hash))})
 	for range 2 { // before it is indexed, and after

@@ -108,7 +108,7 @@ func (s *machine) Summarize(t *rapid.T) {
 	m := s.model(t)
 	anchor := s.message(t, m)
 	cutoff := rapid.SampledFrom(m.path(anchor)).Draw(t, "cutoff").id
-	summary := check.Must(s.store.AddSummary(s.ctx, m.id, tree.NewSummary{
+	summary := check.Must(s.store.Summaries().Add(s.ctx, m.id, tree.NewSummary{
 		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"violin"}`),
 		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
 	}))(t)

@@ -172,7 +172,7 @@ func (s *Service) searching(ctx context.Context, store *tree.Store, text string,
 	}
 	timed, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	err = store.Reading(timed, func(store *tree.Store) error { return f(timed, store, q) })
+	err = store.Index().Reading(timed, func(store *tree.Store) error { return f(timed, store, q) })
 	if timed.Err() != nil && ctx.Err() == nil && err != nil {
 		return fault.New(fault.Timeout, "search_timeout", "query", "The search took longer than %s. Add a word that fewer messages have, or look in one conversation.", s.timeout)
 	}

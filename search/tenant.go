@@ -183,7 +183,7 @@ const (
 // conversation has any of the words, it gives those that were touched last.
 func (s *Service) candidates(ctx context.Context, store *tree.Store, question string) (ids []uuid.UUID, err error) {
 	scores := map[uuid.UUID]float64{}
-	if err := store.Reading(ctx, func(store *tree.Store) error {
+	if err := store.Index().Reading(ctx, func(store *tree.Store) error {
 		x, err := s.open(ctx, store, Within{})
 		if err != nil {
 			return err

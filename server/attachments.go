@@ -23,7 +23,7 @@ func createAttachment(r *Request) (Answer, error) {
 		return nil, err
 	}
 	store := r.Store()
-	most := int64(store.MostAttachmentBytes())
+	most := int64(store.Attachments().Most())
 	if r.ContentLength > most {
 		return nil, fileTooLarge(most)
 	}
@@ -31,7 +31,7 @@ func createAttachment(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, created, err := store.AddAttachment(r.Context(), deref(r.Query("name")), data)
+	a, created, err := store.Attachments().Add(r.Context(), deref(r.Query("name")), data)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func getAttachment(r *Request) (Answer, error) {
 	if !ok { // which no attachment has
 		return nil, problemf(CodeAttachmentNotFound, "", "There is no attachment of this hash.")
 	}
-	a, data, err := r.Store().Attachment(r.Context(), hash)
+	a, data, err := r.Store().Attachments().One(r.Context(), hash)
 	if err != nil {
 		return nil, err
 	}

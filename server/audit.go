@@ -9,7 +9,7 @@ func listAuditEvents(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := r.Store().For(whose).AuditEvents(r.Context(), p)
+	page, err := r.Store().For(whose).Admin().AuditEvents(r.Context(), p)
 	if err != nil {
 		return nil, err
 	}

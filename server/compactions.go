@@ -69,7 +69,7 @@ func listCompactions(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := r.Store().Compactions(r.Context(), id, p)
+	list, err := r.Store().Summaries().Compactions(r.Context(), id, p)
 	if err != nil {
 		return nil, err
 	}

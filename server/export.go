@@ -44,7 +44,7 @@ func exportConversation(r *Request) (Answer, error) {
 		}
 	}
 	// By the primary: the store may read from a replica.
-	if err := r.server.cfg.Store.For(r.who).Audit(ctx, tree.AuditEvent{Action: tree.ActionConversationExported, ConversationID: id, SubjectID: head, Detail: name}); err != nil {
+	if err := r.server.cfg.Store.For(r.who).Admin().Audit(ctx, tree.AuditEvent{Action: tree.ActionConversationExported, ConversationID: id, SubjectID: head, Detail: name}); err != nil {
 		return nil, err
 	}
 	return exportAnswer{

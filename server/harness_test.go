@@ -353,12 +353,12 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 		}
 		check.Must(store.Append(ctx, id, parent, tree.NewMessage{ID: named(conversation + "." + m.name), Message: chat.Read([]byte(m.body))}))(t)
 	}
-	check.Must3(store.AddAttachment(ctx, conversation+".txt", plantedFile(conversation)))(t)
-	check.Must(store.AddSummary(ctx, id, tree.NewSummary{
+	check.Must3(store.Attachments().Add(ctx, conversation+".txt", plantedFile(conversation)))(t)
+	check.Must(store.Summaries().Add(ctx, id, tree.NewSummary{
 		ID: named(conversation + ".summary"), AnchorID: named(conversation + ".thanks"), Body: json.RawMessage(`{"role":"user","content":"Coppicing was explained."}`),
 		Range: tree.SummaryRange{LastSummarizedID: named(conversation + ".question"), Model: "test", KeptIDs: []uuid.UUID{named(conversation + ".question")}},
 	}))(t)
-	check.Must3(store.CreateShare(ctx, id, named(conversation+".thanks"), tree.NewShare{ID: named(conversation + ".share")}))(t)
+	check.Must3(store.Shares().Create(ctx, id, named(conversation+".thanks"), tree.NewShare{ID: named(conversation + ".share")}))(t)
 }
 
 // plantedFile is the attachment that plant stores beside a conversation.

@@ -194,13 +194,13 @@ func (w *watched) ImportID(ctx context.Context, name string, former uuid.UUID) (
 }
 
 func (w *watched) AddAttachment(ctx context.Context, name string, data []byte) (tree.Attachment, bool, error) {
-	a, created, err := w.to.AddAttachment(ctx, name, data)
+	a, created, err := w.to.Attachments().Add(ctx, name, data)
 	w.watch(err)
 	return a, created, err
 }
 
 func (w *watched) Attachments(ctx context.Context, hashes ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
-	there, err := w.to.Attachments(ctx, hashes...)
+	there, err := w.to.Attachments().All(ctx, hashes...)
 	w.watch(err)
 	return there, err
 }

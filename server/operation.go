@@ -84,7 +84,7 @@ func (r *readiness) check(ctx context.Context, ready, writes func(context.Contex
 func getReadiness(r *Request) (Answer, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	err := r.server.readiness.check(ctx, r.server.cfg.Ready, r.server.cfg.Store.CheckWrites)
+	err := r.server.readiness.check(ctx, r.server.cfg.Ready, r.server.cfg.Store.Admin().CheckWrites)
 	if err != nil && refusesWrites(toProblem(err).Code) {
 		return nil, err
 	}

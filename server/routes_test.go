@@ -201,7 +201,7 @@ func TestRoutes(t *testing.T) {
 	}
 	plantLong(t, shared.store, "long", 20)
 	plantLong(t, shared.store, "remade", 20)
-	check.Must(shared.store.AddSummary(t.Context(), named("remade"), tree.NewSummary{
+	check.Must(shared.store.Summaries().Add(t.Context(), named("remade"), tree.NewSummary{
 		ID: named("remade.summary"), AnchorID: named("remade.30"), Body: json.RawMessage(`{"role":"user","content":"Plots were looked at."}`),
 		Range: tree.SummaryRange{LastSummarizedID: named("remade.28"), Model: "test"},
 	}))(t)
@@ -215,7 +215,7 @@ func TestRoutes(t *testing.T) {
 		check.That(t, changed != same, "%s: that it changed something is %v", s.name, changed)
 	}
 
-	_, token, err := shared.store.CreateShare(t.Context(), named("c"), named("c.thanks"), tree.NewShare{})
+	_, token, err := shared.store.Shares().Create(t.Context(), named("c"), named("c.thanks"), tree.NewShare{})
 	check.NoError(t, err)
 	scenario{name: "read a link", method: "GET", path: "/v1/shared/" + token, status: 200, want: []string{`{"title":"Coppicing","created_at":"`, `"summary":null,"data":[{"role":"user","content":"What is a coppice`}}.run(t, shared, covered)
 

@@ -45,7 +45,7 @@ func createShare(r *Request) (Answer, error) {
 			return nil, problemf(CodeInvalidParameter, "expires_at", "This is no time as 2026-01-31T12:00:00Z is one.")
 		}
 	}
-	share, token, err := r.Store().CreateShare(r.Context(), id, head, n)
+	share, token, err := r.Store().Shares().Create(r.Context(), id, head, n)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func listShares(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	shares, err := r.Store().Shares(r.Context(), id)
+	shares, err := r.Store().Shares().All(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func revokeShare(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Store().RevokeShare(r.Context(), id, share); err != nil {
+	if err := r.Store().Shares().Revoke(r.Context(), id, share); err != nil {
 		return nil, err
 	}
 	return noContent{}, nil
@@ -83,7 +83,7 @@ func getShared(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	link, err := r.Store().OpenLink(r.Context(), r.Value("token"))
+	link, err := r.Store().Shares().Open(r.Context(), r.Value("token"))
 	if err != nil {
 		return nil, err
 	}

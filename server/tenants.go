@@ -12,7 +12,7 @@ import (
 )
 
 func listTenants(r *Request) (Answer, error) {
-	all, err := r.server.cfg.Store.Tenants(r.Context())
+	all, err := r.server.cfg.Store.Admin().Tenants(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +37,12 @@ func getTenant(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := store.Tenant(r.Context())
+	t, err := store.Admin().Tenant(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	if sized {
-		bytes, tokens, err := store.MessageSize(r.Context())
+		bytes, tokens, err := store.Admin().MessageSize(r.Context())
 		if err != nil {
 			return nil, err
 		}
@@ -58,10 +58,10 @@ func deleteTenant(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := store.Tenant(ctx); err != nil {
+	if _, err := store.Admin().Tenant(ctx); err != nil {
 		return nil, err
 	}
-	revoked, err := store.RevokeKeys(ctx)
+	revoked, err := store.Admin().RevokeKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func deleteTenant(r *Request) (Answer, error) {
 			return nil, ctx.Err()
 		}
 	}
-	went, err := store.DeleteTenant(ctx, nil)
+	went, err := store.Admin().DeleteTenant(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func deleteConversations(r *Request) (Answer, error) {
 	}
 	who := r.who
 	who.User = "" // of all owners
-	conversations, messages, err := r.server.cfg.Store.For(who).DeleteIdle(r.Context(), before, nil)
+	conversations, messages, err := r.server.cfg.Store.For(who).Admin().DeleteIdle(r.Context(), before, nil)
 	if err != nil {
 		return nil, err
 	}

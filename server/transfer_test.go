@@ -150,7 +150,7 @@ func TestAttachmentsNeverRun(t *testing.T) {
 func TestReadFileIsBounded(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	most := a.store.MostAttachmentBytes()
+	most := a.store.Attachments().Most()
 	for _, size := range []string{"a length that is too large", "no length"} {
 		req := a.newRequest(request{method: "POST", path: "/v1/attachments", header: octets, body: "x"})
 		req.ContentLength, req.Body = int64(most)+1, io.NopCloser(iotest.ErrReader(errors.New("nobody reads this")))

@@ -127,7 +127,7 @@ func (s *Service) waits(ctx context.Context, a assessment) (left room, why Reaso
 // inVain returns the newest of those compactions in vain that count, and how many
 // they are.
 func (s *Service) inVain(ctx context.Context, conversationID uuid.UUID, settings Settings, counts func(tree.Fruitless) bool) (last tree.Fruitless, n int, err error) {
-	tried, err := s.store.FruitlessCompactions(ctx, conversationID, settings.json())
+	tried, err := s.store.Summaries().Fruitless(ctx, conversationID, settings.json())
 	for _, k := range slices.Backward(tried) { // the oldest first
 		if counts(k) {
 			last, n = k, n+1

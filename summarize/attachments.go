@@ -46,7 +46,7 @@ func (s *Service) filesOf(ctx context.Context, messages []tree.Message) (prompt.
 			if _, known := files[a.Hash]; known || a.Image || room <= 0 {
 				continue
 			}
-			text, err := s.store.AttachmentText(ctx, a.Hash)
+			text, err := s.store.Attachments().Text(ctx, a.Hash)
 			if err != nil && !errors.Is(err, fault.NotFound) {
 				return nil, err
 			}
@@ -77,7 +77,7 @@ func (r resolver) messages(ctx context.Context, messages []json.RawMessage) (_ [
 	if len(parsed) == 0 {
 		return messages, nil
 	}
-	if r.there, err = r.store.Attachments(ctx, hashes...); err != nil {
+	if r.there, err = r.store.Attachments().All(ctx, hashes...); err != nil {
 		return nil, err
 	}
 	messages = slices.Clone(messages)
@@ -145,7 +145,7 @@ func (r *resolver) part(ctx context.Context, named chat.Attachment) (chat.Part, 
 	case r.room == 0:
 		return leftOut, nil
 	case !stored.Image():
-		text, err := r.store.AttachmentText(ctx, named.Hash)
+		text, err := r.store.Attachments().Text(ctx, named.Hash)
 		if errors.Is(err, fault.NotFound) {
 			return missing, nil
 		}
@@ -156,7 +156,7 @@ func (r *resolver) part(ctx context.Context, named chat.Attachment) (chat.Part, 
 	case !r.take(stored.Size):
 		return leftOut, nil
 	}
-	_, data, err := r.store.Attachment(ctx, named.Hash)
+	_, data, err := r.store.Attachments().One(ctx, named.Hash)
 	if errors.Is(err, fault.NotFound) {
 		return missing, nil
 	}

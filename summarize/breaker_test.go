@@ -44,7 +44,7 @@ func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 		p, err := s.CompactDue(t.Context(), id, head.ID, round)
 		check.Need(t, err == nil && p.Failed != nil && p.Away >= llm.ShortestPause, "attempt %d: %+v, %v", i, p, err)
 	}
-	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	ran, err := store.Summaries().Compactions(t.Context(), id, tree.Paging{})
 	if err != nil || len(ran.Data) != 3 || len(model.Requests()) != 3 {
 		t.Errorf("%d records of %d calls, %v", len(ran.Data), len(model.Requests()), err)
 	}

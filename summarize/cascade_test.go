@@ -132,7 +132,7 @@ func TestCascade(t *testing.T) {
 				!strings.Contains(string(k.Attempts), "what there is to say about it"),
 				"the record holds a key or message text: %s", k.Attempts)
 			check.That(t, len(observed) == 1 && observed[0].ID == k.ID, "observed %+v", observed)
-			listed, err := store.Compactions(t.Context(), id, tree.Paging{})
+			listed, err := store.Summaries().Compactions(t.Context(), id, tree.Paging{})
 			check.That(t, err == nil && len(listed.Data) == 1 && listed.Data[0].Outcome == k.Outcome &&
 				string(listed.Data[0].Attempts) == string(k.Attempts),
 				"the record is %+v, %v", listed.Data, err)

@@ -183,10 +183,10 @@ func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, re
 		}
 	}
 	k.Duration = time.Since(start)
-	recorded, err := s.store.RecordCompaction(ctx, k, pending.summary)
+	recorded, err := s.store.Summaries().Record(ctx, k, pending.summary)
 	if pending.summary != nil && TroubleOf(ctx, err) == TroubleRefused {
 		k.Outcome, k.Reason, r.final = tree.OutcomeFailed, "The summary can't be stored: "+err.Error(), true // and never will be
-		recorded, err = s.store.RecordCompaction(ctx, k, nil)
+		recorded, err = s.store.Summaries().Record(ctx, k, nil)
 	}
 	if err != nil {
 		return tree.Compaction{}, goal, err
@@ -209,7 +209,7 @@ func (s *Service) expectedSummary(ctx context.Context, a assessment, pending pen
 	case pending.goal == uuid.Nil:
 		return a.over.ID, nil
 	}
-	return s.store.ApplicableSummary(ctx, a.view.ConversationID, pending.plan.AnchorID)
+	return s.store.Summaries().Applicable(ctx, a.view.ConversationID, pending.plan.AnchorID)
 }
 
 // spares is how long no model of the Service will be asked, as their providers

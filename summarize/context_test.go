@@ -186,7 +186,7 @@ func TestContextsSayThatRecallIsOn(t *testing.T) {
 			chain = append(chain, tree.Text(tree.RoleUser, text))
 		}
 		stored := check.Must(store.AppendChain(t.Context(), c.ID, uuid.Nil, chain))(t).Messages
-		check.Must(store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+		check.Must(store.Summaries().Add(t.Context(), c.ID, tree.NewSummary{
 			AnchorID: stored[1].ID, Body: messageBody("user", "Numbers."), Range: tree.SummaryRange{LastSummarizedID: stored[1].ID, Model: "test"},
 		}))(t)
 		parent := check.Must(s.Context(t.Context(), c.ID, stored[2].ID, test.window))(t)
@@ -217,10 +217,10 @@ func TestAttachmentsTakeRoom(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
 	file := func(name string, data []byte) tree.Attachment {
-		return check.Must3(store.AddAttachment(t.Context(), name, data))(t)
+		return check.Must3(store.Attachments().Add(t.Context(), name, data))(t)
 	}
 	oldest, text, paper := file("oldest.txt", []byte("oak")), file("text.txt", bytes.Repeat([]byte("ash "), 100)), file("paper.txt", []byte("hazel"))
-	there := check.Must(store.Attachments(t.Context(), oldest.Hash, text.Hash, paper.Hash))(t)
+	there := check.Must(store.Attachments().All(t.Context(), oldest.Hash, text.Hash, paper.Hash))(t)
 	for room, want := range map[int]string{
 		1000:        "paper text oldest",
 		5 + 400 + 3: "paper text oldest",
@@ -277,7 +277,7 @@ func TestContextOfWhatComesNext(t *testing.T) {
 		if len(path) > 2 && rapid.Bool().Draw(rt, "summary") {
 			cutoff := rapid.IntRange(0, len(path)-1).Draw(rt, "cutoff")
 			anchor := rapid.IntRange(cutoff, len(path)-1).Draw(rt, "anchor")
-			_, err := store.AddSummary(t.Context(), id, tree.NewSummary{
+			_, err := store.Summaries().Add(t.Context(), id, tree.NewSummary{
 				AnchorID: path[anchor], Range: tree.SummaryRange{LastSummarizedID: path[cutoff], Model: "a test"}, Body: json.RawMessage(`{"role":"user","content":"What was said."}`),
 			})
 			if err != nil {

@@ -52,7 +52,7 @@ func (s *Service) overCost(ctx context.Context, conversationID uuid.UUID, settin
 	}
 	since, cost := time.Now().Add(-costPeriod), 0.0
 	for paging := (tree.Paging{Limit: tree.MaxPage}); ; {
-		page, err := s.store.Compactions(ctx, conversationID, paging) // newest first
+		page, err := s.store.Summaries().Compactions(ctx, conversationID, paging) // newest first
 		if err != nil {
 			return "", err
 		}

@@ -89,7 +89,7 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 		}
 		grow()
 	}
-	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	ran, err := store.Summaries().Compactions(t.Context(), id, tree.Paging{})
 	if err != nil || len(ran.Data) != tried || int(calls.Load()) != tried || tried < 2 || appends < 64 {
 		t.Fatalf("%d calls for %d compactions in vain, %+v, %v", calls.Load(), tried, ran.Data, err)
 	}
@@ -168,7 +168,7 @@ func TestStepsStay(t *testing.T) {
 	}
 	saved := func() []tree.Compaction {
 		t.Helper()
-		page := check.Must(store.Compactions(t.Context(), id, tree.Paging{Limit: tree.MaxPage}))(t)
+		page := check.Must(store.Summaries().Compactions(t.Context(), id, tree.Paging{Limit: tree.MaxPage}))(t)
 		slices.Reverse(page.Data)
 		return page.Data
 	}

@@ -94,16 +94,16 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 		return Explanation{}, err
 	}
 	e.Warning = strings.TrimSpace(e.Warning + " " + capped)
-	summaries, err := s.store.Summaries(ctx, conversationID)
+	summaries, err := s.store.Summaries().All(ctx, conversationID)
 	if err != nil {
 		return Explanation{}, err
 	}
-	onBranch, err := s.store.SummariesOnBranch(ctx, conversationID, v.HeadID)
+	onBranch, err := s.store.Summaries().OnBranch(ctx, conversationID, v.HeadID)
 	if err != nil {
 		return Explanation{}, err
 	}
 	attempts := map[uuid.UUID]json.RawMessage{}
-	writings, err := s.store.Writings(ctx, conversationID)
+	writings, err := s.store.Summaries().Writings(ctx, conversationID)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -118,7 +118,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 		e.Summaries = append(e.Summaries, ExplainedSummary{*contextSummary(&summary), applies, why, waits, auditIn(attempts[summary.ID])})
 	}
 	if v.Summary != nil {
-		e.DroppedPinIDs, err = s.store.DroppedPins(ctx, conversationID, v.Summary.Range)
+		e.DroppedPinIDs, err = s.store.Summaries().DroppedPins(ctx, conversationID, v.Summary.Range)
 	}
 	return e, err
 }
@@ -187,14 +187,14 @@ func explainPlan(p *Plan) *ExplainedPlan {
 // of a context.
 func (s *Service) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, text string, err error) {
 	defer fault.Wrap(&err, "summarize.Summary(%s, %s)", conversationID, id)
-	summary, err := s.store.Summary(ctx, conversationID, id)
+	summary, err := s.store.Summaries().One(ctx, conversationID, id)
 	return summary, prompt.Unwrap(summary.Body), err
 }
 
 // SummaryMessage returns a summary with the message that shows it in a context.
 func (s *Service) SummaryMessage(ctx context.Context, conversationID, id uuid.UUID) (_ tree.Summary, message json.RawMessage, err error) {
 	defer fault.Wrap(&err, "summarize.SummaryMessage(%s, %s)", conversationID, id)
-	summary, err := s.store.Summary(ctx, conversationID, id)
+	summary, err := s.store.Summaries().One(ctx, conversationID, id)
 	if err != nil {
 		return summary, nil, err
 	}

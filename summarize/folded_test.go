@@ -68,7 +68,7 @@ func TestWhatStaysBesideASummary(t *testing.T) {
 func TestFilesAreFolded(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
-	file := check.Must3(store.AddAttachment(t.Context(), "hedge.txt", []byte("The hedge was planted by Oda Brandt on 4711-03-02 and costs EUR 1,290.50 a year.")))(t)
+	file := check.Must3(store.Attachments().Add(t.Context(), "hedge.txt", []byte("The hedge was planted by Oda Brandt on 4711-03-02 and costs EUR 1,290.50 a year.")))(t)
 	body := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart("Read this."), file.Part()}}).Encode()
 	var read strings.Builder
 	summarizers := map[string]Summarizer{
@@ -132,7 +132,7 @@ func TestMergeHoldsThePriorSummary(t *testing.T) {
 		k := compact(t, s, id, parent, Demand{KeepRecentMessages: 2})
 		check.That(t, k.PriorSummaryID == prior, "round %d: the compaction merges %s, want %s", round, k.PriorSummaryID, prior)
 		prior = k.SummaryID
-		summary := check.Must(store.Summary(t.Context(), id, k.SummaryID))(t)
+		summary := check.Must(store.Summaries().One(t.Context(), id, k.SummaryID))(t)
 		told := marksIn(summary.Body)
 		for n := range 10*round + 8 {
 			mark := fmt.Sprintf("m%dm", n)

@@ -120,7 +120,7 @@ func (s *Service) attachmentsOf(ctx context.Context, messages []tree.Message) ([
 		a, _ := p.Attachment()
 		hashes = append(hashes, a.Hash)
 	}
-	there, err := s.store.Attachments(ctx, hashes...)
+	there, err := s.store.Attachments().All(ctx, hashes...)
 	return slices.DeleteFunc(parts, func(p chat.Part) bool {
 		named, _ := p.Attachment()
 		a, ok := there[named.Hash]
@@ -185,7 +185,7 @@ func (s *Service) summarizeGraft(ctx context.Context, conversationID, headID uui
 		record.Model, record.Outcome, record.Reason = "", tree.OutcomeFailed, whyNone(r.Attempts)
 	}
 	record.Duration = time.Since(start)
-	recorded, failed := s.store.RecordCompaction(context.WithoutCancel(ctx), record, nil)
+	recorded, failed := s.store.Summaries().Record(context.WithoutCancel(ctx), record, nil)
 	if err = cmp.Or(err, failed); err != nil {
 		return "", "", err
 	}

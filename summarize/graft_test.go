@@ -70,7 +70,7 @@ func TestGraftBringsAttachments(t *testing.T) {
 	s, store, id, head, from := aside(t, witness{})
 	var pixels bytes.Buffer
 	check.NoError(t, png.Encode(&pixels, image.NewGray(image.Rect(0, 0, 900, 900))))
-	picture := check.Must3(store.AddAttachment(t.Context(), "hedge.png", pixels.Bytes()))(t)
+	picture := check.Must3(store.Attachments().Add(t.Context(), "hedge.png", pixels.Bytes()))(t)
 	body := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart("Look."), picture.Part()}}).Encode()
 	from = check.Must(store.Append(t.Context(), id, from, tree.NewMessage{Message: chat.Read(body)}))(t).ID
 	read := check.Must(s.WriteGraft(t.Context(), id, head, GraftDemand{FromHeadID: from, Include: tree.IncludeMessages}))(t)
@@ -96,7 +96,7 @@ func TestGraftUsage(t *testing.T) {
 	if _, err := s.Graft(t.Context(), id, head, uuid.Nil, GraftDemand{FromHeadID: from}); fault.Of(err).Kind != fault.Model {
 		t.Errorf("without a text: %v", err)
 	}
-	list, err := store.Compactions(t.Context(), id, tree.Paging{})
+	list, err := store.Summaries().Compactions(t.Context(), id, tree.Paging{})
 	check.That(t, err == nil && len(list.Data) == 1 && list.Data[0].Trigger == "graft" &&
 		list.Data[0].Outcome == tree.OutcomeFailed && list.Data[0].FoldedMessages == 6,
 		"recorded %+v, %v", list.Data, err)

@@ -38,11 +38,11 @@ func madeByDigest(summaries []tree.Summary, writings []tree.Writing) map[uuid.UU
 
 // digests returns the summaries of a conversation that madeByDigest tells of.
 func (s *Service) digests(ctx context.Context, conversationID uuid.UUID) (map[uuid.UUID]bool, error) {
-	summaries, err := s.store.Summaries(ctx, conversationID)
+	summaries, err := s.store.Summaries().All(ctx, conversationID)
 	if err != nil {
 		return nil, err
 	}
-	writings, err := s.store.Writings(ctx, conversationID)
+	writings, err := s.store.Summaries().Writings(ctx, conversationID)
 	return madeByDigest(summaries, writings), err
 }
 
@@ -134,11 +134,11 @@ func (s *Service) Remake(ctx context.Context, conversationID, summaryID uuid.UUI
 			return tree.Compaction{}, err
 		}
 	}
-	summary, err := s.store.Summary(ctx, conversationID, summaryID)
+	summary, err := s.store.Summaries().One(ctx, conversationID, summaryID)
 	if err != nil {
 		return tree.Compaction{}, err
 	}
-	applies, err := s.store.ApplicableSummary(ctx, conversationID, summary.AnchorID)
+	applies, err := s.store.Summaries().Applicable(ctx, conversationID, summary.AnchorID)
 	if err != nil {
 		return tree.Compaction{}, err
 	}

@@ -164,7 +164,7 @@ func TestResummarize(t *testing.T) {
 	if err != nil || len(marksIn([]byte(text))) < c.Counts.Folded {
 		t.Errorf("%d marks of %d messages: %s, %v", len(marksIn([]byte(text))), c.Counts.Folded, text, err)
 	}
-	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	ran, err := store.Summaries().Compactions(t.Context(), id, tree.Paging{})
 	check.That(t, err == nil && ran.Data[0].RemadeID == second.SummaryID && ran.Data[0].Trigger == string(TriggerAppend) &&
 		ran.Data[0].PriorSummaryID == uuid.Nil && ran.Data[0].FoldedMessages == c.Counts.Folded,
 		"the record is %+v, %v", ran.Data[0], err)
@@ -203,7 +203,7 @@ func TestResummarizeInSteps(t *testing.T) {
 	head = marked(t, store, id, head.ID, 60, 100)
 	made, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
 	check.Need(t, err == nil && made.Model == digest.Name, "%s by %q, %v", made.Outcome, made.Model, err)
-	recorded := check.Must(store.Compactions(t.Context(), id, tree.Paging{}))(t)
+	recorded := check.Must(store.Summaries().Compactions(t.Context(), id, tree.Paging{}))(t)
 	before := len(recorded.Data)
 	model.mood = nil
 	steps := 0
@@ -217,7 +217,7 @@ func TestResummarizeInSteps(t *testing.T) {
 	c := contextOf(t, s, id, head.ID)
 	check.That(t, steps >= 2 && c.Summary.Model == "witness" && c.Summary.ParentID == made.AnchorID && c.Summary.LastSummarizedID == made.CutoffID,
 		"after %d steps the summary is %+v", steps, c.Summary)
-	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	ran, err := store.Summaries().Compactions(t.Context(), id, tree.Paging{})
 	check.Need(t, err == nil && len(ran.Data) == steps+before,
 		"%d records of %d steps, %v; the last is %s: %s", len(ran.Data), steps, err, ran.Data[0].Outcome, ran.Data[0].Reason)
 	for i, k := range ran.Data[:steps] { // newest first

@@ -33,7 +33,7 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 		m := check.Must(store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)}))(t)
 		path = append(path, m.ID)
 	}
-	check.Must(store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+	check.Must(store.Summaries().Add(t.Context(), c.ID, tree.NewSummary{
 		AnchorID: path[3], Body: json.RawMessage(`{"role":"user","content":"What was said."}`),
 		Range: tree.SummaryRange{LastSummarizedID: path[2], Model: "a test"},
 	}))(t)

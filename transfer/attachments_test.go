@@ -47,7 +47,7 @@ func conversationWith(t *testing.T, s *tree.Store, all map[string][]byte) uuid.U
 	var named []tree.Attachment
 	for _, name := range []string{"hazel.png", "notes.md", "paper.txt"} {
 		if data, ok := all[name]; ok {
-			a, _, err := s.AddAttachment(t.Context(), name, data)
+			a, _, err := s.Attachments().Add(t.Context(), name, data)
 			check.NoError(t, err)
 			named = append(named, a)
 		}
@@ -87,9 +87,9 @@ func TestAttachmentsThroughAFile(t *testing.T) {
 		added, attached int
 	}{
 		{nil, transfer.Options{DryRun: true}, 0, 0},
-		{to, transfer.Options{DryRun: true}, 0, 0},
-		{to, transfer.Options{}, len(all) + 2, len(all)},
-		{to, transfer.Options{}, 0, 0},
+		{transfer.Into(to), transfer.Options{DryRun: true}, 0, 0},
+		{transfer.Into(to), transfer.Options{}, len(all) + 2, len(all)},
+		{transfer.Into(to), transfer.Options{}, 0, 0},
 	} {
 		report, err := transfer.Import(t.Context(), test.store, strings.NewReader(file), test.opts)
 		if err != nil || report.Attachments != len(all) || report.Attached != test.attached || report.Added != test.added {
@@ -140,7 +140,7 @@ func TestUnsoundAttachments(t *testing.T) {
 	} {
 		for _, dryRun := range []bool{true, false} {
 			in := conversation + test.line + "\n" + strings.ReplaceAll(conversation, "0000000000", "0000000001")
-			report, err := transfer.Import(t.Context(), store, strings.NewReader(in), transfer.Options{DryRun: dryRun})
+			report, err := transfer.Import(t.Context(), transfer.Into(store), strings.NewReader(in), transfer.Options{DryRun: dryRun})
 			if err != nil || report.Conversations != 2 || report.Attachments != test.found || (len(report.Notes) > 0) != (test.note != "") {
 				t.Errorf("%s, dry run %t: %+v, %v", name, dryRun, report, err)
 			} else if test.note != "" && (!strings.Contains(report.Notes[0].Detail, test.note) || report.Notes[0].Kind != "attachment") {
@@ -161,9 +161,9 @@ func TestAttachmentsPassTheBound(t *testing.T) {
 	file := exported(t, store, conversationWith(t, store, all))
 	const most = 500_000 // each attachment has 400,000 in the file
 	opts := transfer.Options{MaxConversationBytes: most}
-	report, err := transfer.Import(t.Context(), store, strings.NewReader(file), opts)
+	report, err := transfer.Import(t.Context(), transfer.Into(store), strings.NewReader(file), opts)
 	check.That(t, err == nil && report.Attachments == 3, "%+v, %v", report, err)
 	line := regexp.MustCompile(`(?m)^\{"type":"message".*\n`).FindString(file)
 	file = strings.ReplaceAll(file, `{"type":"attachment"`, strings.Repeat(line, most/len(line)/2)+`{"type":"attachment"`)
-	check.Fails(transfer.Import(t.Context(), store, strings.NewReader(file), opts))(t, "messages between attachments", fault.TooLarge)
+	check.Fails(transfer.Import(t.Context(), transfer.Into(store), strings.NewReader(file), opts))(t, "messages between attachments", fault.TooLarge)
 }

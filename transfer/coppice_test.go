@@ -165,7 +165,7 @@ func TestCoppiceThroughStore(t *testing.T) {
 		check.NoError(rt, err)
 		var out, again bytes.Buffer
 		check.NoError(rt, transfer.Export(ctx, from, s.conversation.ID, &out))
-		first, err := transfer.Import(ctx, to, bytes.NewReader(out.Bytes()), transfer.Options{})
+		first, err := transfer.Import(ctx, transfer.Into(to), bytes.NewReader(out.Bytes()), transfer.Options{})
 		if err != nil || first.Added != len(s.nodes) || len(first.Notes) > 0 {
 			rt.Fatalf("added %d of %d, %v, %s", first.Added, len(s.nodes), err, formattest.Notes(first))
 		}
@@ -175,7 +175,7 @@ func TestCoppiceThroughStore(t *testing.T) {
 		if said(out.String()) != said(again.String()) || len(origins.FindAllString(again.String(), -1)) != s.summaries() {
 			rt.Fatalf("exported\n%s\nand after the import\n%s", &out, &again)
 		}
-		second, err := transfer.Import(ctx, to, bytes.NewReader(out.Bytes()), transfer.Options{})
+		second, err := transfer.Import(ctx, transfer.Into(to), bytes.NewReader(out.Bytes()), transfer.Options{})
 		check.Need(rt, err == nil && second.Added == 0 && second.Present == len(s.nodes),
 			"the second time added %d, found %d of %d, %v", second.Added, second.Present, len(s.nodes), err)
 	})
@@ -203,14 +203,14 @@ func TestSummariesOfAFile(t *testing.T) {
 		prefix := fmt.Sprintf("0199c%03d", n)
 		conversation, head := uuid.MustParse(prefix+"-0000-7000-8000-000000000001"), uuid.MustParse(prefix+"-0000-7000-8000-000000000003")
 		in := strings.ReplaceAll(fmt.Sprintf(file, origin), "0199c000", prefix)
-		report, err := transfer.Import(ctx, store, strings.NewReader(in), transfer.Options{DropSummaries: true})
+		report, err := transfer.Import(ctx, transfer.Into(store), strings.NewReader(in), transfer.Options{DropSummaries: true})
 		if err != nil || report.Messages != 2 || report.Summaries != 0 || report.Dropped != 1 || report.Added != 2 {
 			t.Fatalf("%s: without summaries %+v, %v", origin, report, err)
 		}
 		if v, err := store.View(ctx, conversation, head, 1000); err != nil || v.Summary != nil || len(v.Tail) != 2 {
 			t.Fatalf("%s: the view has the summary %+v and %d messages, %v", origin, v.Summary, len(v.Tail), err)
 		}
-		report, err = transfer.Import(ctx, store, strings.NewReader(in), transfer.Options{})
+		report, err = transfer.Import(ctx, transfer.Into(store), strings.NewReader(in), transfer.Options{})
 		check.Need(t, err == nil && report.Summaries == 1 && report.Dropped == 0 && report.Added == 1,
 			"%s: with summaries %+v, %v", origin, report, err)
 		if sound := origin == "null" || first != ""; sound != (len(report.Notes) == 0) {

@@ -27,7 +27,7 @@ func Example() {
 		{"role": "assistant", "content": ""},
 		{"role": "assistant", "content": "A week in the cold."}]}`
 	for range 2 {
-		report, err := transfer.Import(ctx, store, strings.NewReader(file), transfer.Options{PublicIDs: true}) // so that the output is the same everywhere
+		report, err := transfer.Import(ctx, transfer.Into(store), strings.NewReader(file), transfer.Options{PublicIDs: true}) // so that the output is the same everywhere
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/transfer/format"
-	"github.com/coppice-chat/coppice/transfer/format/coppice"
 	"github.com/coppice-chat/coppice/transfer/format/llamacpp"
 	"github.com/coppice-chat/coppice/transfer/format/markdown"
 	"github.com/coppice-chat/coppice/transfer/format/messages"
@@ -38,7 +37,7 @@ const jsonLines = "application/jsonl"
 var forms = []Form{
 	{Name: "jsonl", Extension: "jsonl", ContentType: jsonLines,
 		write: func(ctx context.Context, s *tree.Store, c tree.Conversation, _ uuid.UUID, w io.Writer) error {
-			return coppice.Export(ctx, s, c.ID, w)
+			return Export(ctx, s, c.ID, w)
 		}},
 	{Name: "markdown", Extension: "md", ContentType: "text/markdown; charset=utf-8", Branch: true,
 		write: func(ctx context.Context, s *tree.Store, c tree.Conversation, head uuid.UUID, w io.Writer) error {

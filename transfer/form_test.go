@@ -29,7 +29,7 @@ func TestForms(t *testing.T) {
 	from := tree.New(dbtest.New(t))
 	imported := func(to *tree.Store, file string) transfer.Report {
 		t.Helper()
-		report, err := transfer.Import(t.Context(), to, strings.NewReader(file), transfer.Options{})
+		report, err := transfer.Import(t.Context(), transfer.Into(to), strings.NewReader(file), transfer.Options{})
 		check.That(t, err == nil, "%v\n%s", err, file)
 		return report
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
-	"github.com/coppice-chat/coppice/transfer/format/coppice"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -31,7 +30,7 @@ func ids(t *testing.T, s *tree.Store) map[string]uuid.UUID {
 func importText(t *testing.T, s *tree.Store, file string, opts transfer.Options) transfer.Report {
 	t.Helper()
 	opts.TenantID = s.TenantID()
-	return check.Must(transfer.Import(t.Context(), s, strings.NewReader(file), opts))(t)
+	return check.Must(transfer.Import(t.Context(), transfer.Into(s), strings.NewReader(file), opts))(t)
 }
 
 // The ids of what is imported are an installation's and a tenant's own: nobody
@@ -84,7 +83,7 @@ func TestRestoredForkIsRecognized(t *testing.T) {
 	}
 	var file bytes.Buffer
 	for _, id := range []uuid.UUID{source, n.ID} {
-		check.NoError(t, coppice.Export(t.Context(), from, id, &file))
+		check.NoError(t, transfer.Export(t.Context(), from, id, &file))
 	}
 	restored := file.String()
 	if report := importText(t, to, restored, transfer.Options{}); report.Added != 200 || len(report.Notes) > 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Store stores the conversations of an import. *tree.Store is one.
+// A Store stores the conversations of an import. [Into] makes one of a *tree.Store.
 type Store interface {
 	// Import stores the bundles in one transaction: all of them or, with an
 	// error, none. What is stored already stays as it is.
@@ -37,6 +37,19 @@ type Store interface {
 
 	// Attachments returns which of these there are.
 	Attachments(ctx context.Context, hashes ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error)
+}
+
+// Into returns the Store that stores into s.
+func Into(s *tree.Store) Store { return into{s} }
+
+type into struct{ *tree.Store }
+
+func (s into) AddAttachment(ctx context.Context, name string, data []byte) (tree.Attachment, bool, error) {
+	return s.Store.Attachments().Add(ctx, name, data)
+}
+
+func (s into) Attachments(ctx context.Context, hashes ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	return s.Store.Attachments().All(ctx, hashes...)
 }
 
 // Options change what Import does. The zero value is valid.

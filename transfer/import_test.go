@@ -40,12 +40,12 @@ func TestImport(t *testing.T) {
 	}
 }
 
-func importFile(t *testing.T, store transfer.Store, file string, opts transfer.Options) transfer.Report {
+func importFile(t *testing.T, store *tree.Store, file string, opts transfer.Options) transfer.Report {
 	t.Helper()
 	f, err := os.Open(file)
 	check.NoError(t, err)
 	defer f.Close()
-	report, err := transfer.Import(t.Context(), store, f, opts)
+	report, err := transfer.Import(t.Context(), transfer.Into(store), f, opts)
 	check.That(t, err == nil, "%s: %v", file, err)
 	return report
 }
@@ -72,7 +72,7 @@ func TestImportChanged(t *testing.T) {
 		{line + `{"role":"user",  "content":"a"}}`, ""},
 		{line + `{"role":"user","content":"b"}}`, "left out changed (Own) 01990000-0000-7000-8000-0000000000c2: it is stored with other content, which stays"},
 	} {
-		report := check.Must(transfer.Import(t.Context(), store, strings.NewReader(test.file), transfer.Options{}))(t)
+		report := check.Must(transfer.Import(t.Context(), transfer.Into(store), strings.NewReader(test.file), transfer.Options{}))(t)
 		formattest.Same(t, fmt.Sprint("notes of import ", i+1), formattest.Notes(report), test.want)
 		check.That(t, test.want == "" || report.Added == 0, "import %d added %d", i+1, report.Added)
 	}
@@ -91,8 +91,8 @@ func TestImportRefused(t *testing.T) {
 	}
 	// Another tenant has the id that anybody can compute.
 	public := transfer.Options{PublicIDs: true}
-	check.Must(transfer.Import(t.Context(), tree.New(pool).ForTenant("other"), export("b"), public))(t)
-	report, err := transfer.Import(t.Context(), tree.New(pool), export("a", "b", "c"), public)
+	check.Must(transfer.Import(t.Context(), transfer.Into(tree.New(pool).ForTenant("other")), export("b"), public))(t)
+	report, err := transfer.Import(t.Context(), transfer.Into(tree.New(pool)), export("a", "b", "c"), public)
 	check.That(t, err == nil && report.Conversations == 2 && report.Added == 2,
 		"%d conversations, %d added, %v", report.Conversations, report.Added, err)
 	check.Need(t, len(report.Notes) != 0, "no note")

@@ -98,7 +98,7 @@ func TestRealExports(t *testing.T) {
 		// Each a tenant's own, as some files hold the same ids.
 		store, opts := all.ForTenant(tt.file), transfer.Options{TenantID: tt.file}
 		f := formattest.Shared(t, tt.file)
-		report, err := transfer.Import(t.Context(), store, f, opts)
+		report, err := transfer.Import(t.Context(), transfer.Into(store), f, opts)
 		if tt.want == "" {
 			check.That(t, err != nil && strings.Contains(err.Error(), "The formats are chatgpt, claude, "),
 				"%s, which is of no format: %v", tt.file, err)
@@ -111,7 +111,7 @@ func TestRealExports(t *testing.T) {
 		formattest.Same(t, tt.file, formattest.Count(report), tt.want)
 		check.That(t, report.Added == report.Messages && report.Present == 0,
 			"%s: %d of %d messages added, %d present", tt.file, report.Added, report.Messages, report.Present)
-		again, err := transfer.Import(t.Context(), store, formattest.Shared(t, tt.file), opts)
+		again, err := transfer.Import(t.Context(), transfer.Into(store), formattest.Shared(t, tt.file), opts)
 		check.That(t, err == nil && again.Added == 0 && again.Present == report.Added,
 			"%s once more: %d added, %d present, %v", tt.file, again.Added, again.Present, err)
 	}

@@ -35,7 +35,7 @@ func TestImportWorkers(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	ids := strings.Fields("a b c d e a f g h i a")
-	report, err := transfer.Import(t.Context(), store, strings.NewReader(claudeExport(ids...)), transfer.Options{Workers: 4})
+	report, err := transfer.Import(t.Context(), transfer.Into(store), strings.NewReader(claudeExport(ids...)), transfer.Options{Workers: 4})
 	if err != nil || report.Conversations != 9 || report.Messages != 900 || report.Added != 900 || report.Present != 0 {
 		t.Errorf("%v, %s, %d added, %d present", err, formattest.Count(report), report.Added, report.Present)
 	}

@@ -16,8 +16,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/format/coppice"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // What a report of Import is made of.
@@ -27,10 +29,12 @@ type (
 	Kind   = format.Kind
 )
 
-// An Exporter reads a whole conversation. *tree.Store is one.
-type Exporter = coppice.Exporter
-
 // Export writes a conversation as Coppice's own JSONL, as [coppice.Export] does.
-func Export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.Writer) error {
-	return coppice.Export(ctx, from, conversationID, w)
+func Export(ctx context.Context, from *tree.Store, conversationID uuid.UUID, w io.Writer) (err error) {
+	defer fault.Wrap(&err, "transfer.Export(%s)", conversationID)
+	c, nodes, err := from.Export(ctx, conversationID)
+	if err != nil {
+		return err
+	}
+	return coppice.Export(ctx, c, nodes, from.Attachments().One, w)
 }

@@ -31,7 +31,7 @@ func TestAppendRefuses(t *testing.T) {
 	call := mustAppend(t, s, c.ID, root.ID, raw(calling))
 	answered := mustAppend(t, s, c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"a","content":""}`))
 	after := mustAppend(t, s, c.ID, answered.ID, user("go on"))
-	summary, err := s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: root.ID, Body: said(tree.RoleUser, "so far"),
+	summary, err := s.Summaries().Add(t.Context(), c.ID, tree.NewSummary{AnchorID: root.ID, Body: said(tree.RoleUser, "so far"),
 		Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "test"}})
 	noError(t, err)
 	foreign := newConversation(t, s.ForTenant("other"))

@@ -62,24 +62,24 @@ func (a Attachment) MarshalJSON() ([]byte, error) { return a.AppendJSON(nil), ni
 var errAttachmentNotFound = fault.New(fault.NotFound, "attachment_not_found", "",
 	"There is no attachment of this hash. Upload it (POST /v1/attachments), and send the message then.")
 
-// MostAttachmentBytes is how many bytes an attachment may have.
-func (s *Store) MostAttachmentBytes() int {
+// Most is how many bytes an attachment may have.
+func (s *Attachments) Most() int {
 	if s.limits.AttachmentBytes == 0 {
 		return DefaultAttachmentBytes
 	}
 	return min(s.limits.AttachmentBytes, MaxAttachmentBytes)
 }
 
-// AddAttachment stores a picture or file, if the tenant doesn't have it yet. The
+// Add stores a picture or file, if the tenant doesn't have it yet. The
 // name is for people. Bytes that no model could be given are a fault.Invalid, too
 // many are a fault.TooLarge, and a fault.Full if the tenant has no room for them.
 //
 // An attachment that no message names is deleted a day after it was last added.
 // Messages that an import brought may name it already: their tokens are counted
 // again, which takes time in proportion to their conversations.
-func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a Attachment, created bool, err error) {
-	defer db.Wrap(&err, "tree.AddAttachment(%d bytes)", len(data))
-	if most := s.MostAttachmentBytes(); len(data) > most {
+func (s *Attachments) Add(ctx context.Context, name string, data []byte) (a Attachment, created bool, err error) {
+	defer db.Wrap(&err, "tree.Attachments.Add(%d bytes)", len(data))
+	if most := s.Most(); len(data) > most {
 		return a, false, fault.New(fault.TooLarge, "attachment_too_large", "", "The file has %s, and %s is the most. Send a smaller one.", fault.Bytes(len(data)), fault.Bytes(most))
 	}
 	hash := sha256.Sum256(data)
@@ -101,7 +101,7 @@ func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a 
 		Width: int32(content.Width), Height: int32(content.Height), Tokens: int32(textTokens),
 		Said: content.Text, Bytes: data, UploadedAt: now(),
 	}
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.store().inTx(ctx, func(s *Store) error {
 		if err := s.attachmentRoom(ctx, hash[:], len(data)); err != nil {
 			return err
 		}
@@ -137,18 +137,18 @@ func (s *Store) attachmentRoom(ctx context.Context, hash []byte, bytes int) erro
 }
 
 // fromAttachment is the one converter of attachment rows.
-func (s *Store) fromAttachment(row db.ListAttachmentsRow) Attachment {
+func (s *Attachments) fromAttachment(row db.ListAttachmentsRow) Attachment {
 	a := Attachment{MediaType: row.MediaType, Name: row.Name, Size: int(row.Size), Width: int(row.Width), Height: int(row.Height), textTokens: int(row.Tokens)}
 	copy(a.Hash[:], row.Hash)
 	a.Tokens = a.costAs(chat.Attachment{Name: a.Name}, s.counter)
 	return a
 }
 
-// Attachment reads an attachment and its bytes. Another tenant's is a
+// One reads an attachment and its bytes. Another tenant's is a
 // fault.NotFound, as one is that isn't there.
-func (s *Store) Attachment(ctx context.Context, hash [sha256.Size]byte) (_ Attachment, data []byte, err error) {
-	defer db.Wrap(&err, "tree.Attachment(%x)", hash)
-	if !s.ReadsAll() {
+func (s *Attachments) One(ctx context.Context, hash [sha256.Size]byte) (_ Attachment, data []byte, err error) {
+	defer db.Wrap(&err, "tree.Attachments.One(%x)", hash)
+	if !s.store().ReadsAll() {
 		named, err := s.q.NamesAttachment(ctx, db.NamesAttachmentParams{TenantID: s.tenant, Hash: hash[:], Reader: s.reader})
 		if err == nil && !named {
 			err = errAttachmentNotFound
@@ -166,9 +166,9 @@ func (s *Store) Attachment(ctx context.Context, hash [sha256.Size]byte) (_ Attac
 	}), row.Bytes, nil
 }
 
-// Attachments reads which of these attachments there are, without their bytes.
-func (s *Store) Attachments(ctx context.Context, hashes ...[sha256.Size]byte) (_ map[[sha256.Size]byte]Attachment, err error) {
-	defer db.Wrap(&err, "tree.Attachments(%d)", len(hashes))
+// All reads which of these attachments there are, without their bytes.
+func (s *Attachments) All(ctx context.Context, hashes ...[sha256.Size]byte) (_ map[[sha256.Size]byte]Attachment, err error) {
+	defer db.Wrap(&err, "tree.Attachments.All(%d)", len(hashes))
 	if len(hashes) == 0 {
 		return nil, nil
 	}
@@ -181,9 +181,9 @@ func (s *Store) Attachments(ctx context.Context, hashes ...[sha256.Size]byte) (_
 	return out, err
 }
 
-// AttachmentText reads what a model is given of a file.
-func (s *Store) AttachmentText(ctx context.Context, hash [sha256.Size]byte) (_ string, err error) {
-	defer db.Wrap(&err, "tree.AttachmentText(%x)", hash)
+// Text reads what a model is given of a file.
+func (s *Attachments) Text(ctx context.Context, hash [sha256.Size]byte) (_ string, err error) {
+	defer db.Wrap(&err, "tree.Attachments.Text(%x)", hash)
 	said, err := s.q.GetAttachmentText(ctx, db.GetAttachmentTextParams{TenantID: s.tenant, Hash: hash[:]})
 	return said, orMissing(err, errAttachmentNotFound)
 }

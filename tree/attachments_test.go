@@ -45,7 +45,7 @@ func naming(text string, all ...tree.Attachment) json.RawMessage {
 
 func upload(t testing.TB, s *tree.Store, name string, data []byte) tree.Attachment {
 	t.Helper()
-	return must3(s.AddAttachment(t.Context(), name, data))(t)
+	return must3(s.Attachments().Add(t.Context(), name, data))(t)
 }
 
 func say(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, body json.RawMessage) tree.Message {
@@ -56,7 +56,7 @@ func say(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, body json.
 // has tells whether the attachment is there.
 func has(t testing.TB, s *tree.Store, a tree.Attachment) bool {
 	t.Helper()
-	_, _, err := s.Attachment(t.Context(), a.Hash)
+	_, _, err := s.Attachments().One(t.Context(), a.Hash)
 	check.Need(t, err == nil || errors.Is(err, fault.NotFound), "%v", err)
 	return err == nil
 }
@@ -79,12 +79,12 @@ func TestAttachmentGoesWithItsLastMessage(t *testing.T) {
 	}
 	noError(t, s.DeleteConversation(t.Context(), one))
 	there("the deletion of a conversation that was forked", true, true)
-	noError(t, s.ReplaceEnd(t.Context(), fork.ID, fork.HeadID, fork.HeadID, nil, func(tree.Message) bool { return false }))
+	noError(t, s.Histories().ReplaceEnd(t.Context(), fork.ID, fork.HeadID, fork.HeadID, nil, func(tree.Message) bool { return false }))
 	there("a prune of one message that names it", true, true)
 	noError(t, s.DeleteConversation(t.Context(), fork.ID))
 	there("the deletion of the fork", false, true)
 	answer := say(t, s, two, elsewhere.ID, json.RawMessage(`{"role":"assistant","content":"A b."}`))
-	must(s.Retract(t.Context(), two, answer.ID, func(tree.Message) int { return 1 }))(t)
+	must(s.Histories().Retract(t.Context(), two, answer.ID, func(tree.Message) int { return 1 }))(t)
 	there("the deletion of the last message with its answer", false, false)
 }
 
@@ -165,9 +165,9 @@ func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 	}))
 	must(pruning.Prune(t.Context(), before, id))(t)
 	check.Need(t, asked, "the prune looked for no messages")
-	_, _, err := s.Attachment(t.Context(), late.Hash)
+	_, _, err := s.Attachments().One(t.Context(), late.Hash)
 	check.That(t, err == nil, "a message names what is gone: %v", err)
-	_, _, err = s.Attachment(t.Context(), there.Hash)
+	_, _, err = s.Attachments().One(t.Context(), there.Hash)
 	check.That(t, errors.Is(err, fault.NotFound), "nothing names it, and reading it gives %v", err)
 }
 
@@ -204,12 +204,12 @@ func TestAttachmentsAreChecked(t *testing.T) {
 			upload(t, s, "", bytes.Repeat([]byte("y"), 2000))
 			test.data = bytes.Repeat([]byte("z"), 1000)
 		}
-		_, _, err := s.AddAttachment(t.Context(), "", test.data)
+		_, _, err := s.Attachments().Add(t.Context(), "", test.data)
 		check.That(t, err != nil && fault.Of(err).Code == test.code, "%s: %v", test.name, err)
 	}
-	_, created, err := s.AddAttachment(t.Context(), "", bytes.Repeat([]byte("y"), 2000))
+	_, created, err := s.Attachments().Add(t.Context(), "", bytes.Repeat([]byte("y"), 2000))
 	check.That(t, err == nil && !created, "what is there can't be uploaded again where all is full: %v, %v", created, err)
-	_, _, err = s.AddAttachment(t.Context(), "", append([]byte(strings.Repeat("x", attach.MaxText)), 'x'))
+	_, _, err = s.Attachments().Add(t.Context(), "", append([]byte(strings.Repeat("x", attach.MaxText)), 'x'))
 	check.That(t, err != nil, "a text of any size is taken")
 }
 
@@ -288,7 +288,7 @@ func TestUploadMeetsImport(t *testing.T) {
 	id, message := uuid.New(), uuid.New()
 	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: id}, Nodes: []tree.BundleNode{{ID: message, Body: naming("x", file)}}}
 	noError(t, meanwhile(t, pool, func(s *tree.Store) error { return second(s.Import(t.Context(), bundle)) }, func() error {
-		return third(s.AddAttachment(t.Context(), "hazel.txt", text))
+		return third(s.Attachments().Add(t.Context(), "hazel.txt", text))
 	}))
 	m, err := s.Message(t.Context(), id, message)
 	check.That(t, err == nil && m.Tokens >= file.Tokens, "the message costs %d tokens, and the file alone %d: %v", m.Tokens, file.Tokens, err)
@@ -342,10 +342,10 @@ func TestUploadsAtOnce(t *testing.T) {
 	uploads := 0
 	s := tree.New(dbtest.AfterQuery(t, pool, "TouchAttachment", func() {
 		uploads++
-		_, created, err := other.AddAttachment(t.Context(), "first.txt", data)
+		_, created, err := other.Attachments().Add(t.Context(), "first.txt", data)
 		check.That(t, err == nil && created, "the upload in between: %v, %v", created, err)
 	}), tree.WithLimits(limits))
-	a, created, err := s.AddAttachment(t.Context(), "second.txt", data)
+	a, created, err := s.Attachments().Add(t.Context(), "second.txt", data)
 	check.That(t, err == nil && !created && a.Name == "first.txt" && uploads == 1,
 		"it is stored as %q, created %v, %v; after %d uploads in between", a.Name, created, err, uploads)
 }

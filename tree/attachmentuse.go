@@ -204,7 +204,7 @@ func (s *Store) weigh(ctx context.Context, drafts []*draft) error {
 	for _, d := range drafts {
 		hashes = appendHashes(hashes, d.attachments)
 	}
-	there, err := s.Attachments(ctx, hashes...)
+	there, err := s.Attachments().All(ctx, hashes...)
 	if err != nil {
 		return err
 	}

@@ -60,8 +60,8 @@ func (s *Store) CheckReader(ctx context.Context, conversationID uuid.UUID) error
 
 // Audit stores what the Store's principal does. Methods that delete or share something
 // store that by themselves, in their transaction.
-func (s *Store) Audit(ctx context.Context, e AuditEvent) (err error) {
-	defer db.Wrap(&err, "tree.Audit(%s)", e.Action)
+func (s *Admin) Audit(ctx context.Context, e AuditEvent) (err error) {
+	defer db.Wrap(&err, "tree.Admin.Audit(%s)", e.Action)
 	p := db.InsertAuditEventParams{
 		ID: toUUID(newID()), TenantID: s.tenant, At: now(), Action: e.Action, ConversationID: toUUID(e.ConversationID), SubjectID: toUUID(e.SubjectID),
 		Detail: e.Detail, KeyID: toUUID(s.actor.Key), UserID: s.actor.User, RequestID: s.actor.Request,
@@ -73,7 +73,7 @@ func (s *Store) Audit(ctx context.Context, e AuditEvent) (err error) {
 }
 
 // AuditEvents lists what was done with the tenant's data, the newest first.
-func (s *Store) AuditEvents(ctx context.Context, p Paging) (_ Page[AuditEvent], err error) {
+func (s *Admin) AuditEvents(ctx context.Context, p Paging) (_ Page[AuditEvent], err error) {
 	defer db.Wrap(&err, "tree.AuditEvents")
 	limit, before, err := p.From("audit", s.tenant)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *Store) AuditEvents(ctx context.Context, p Paging) (_ Page[AuditEvent], 
 
 // ForgetAudit deletes what all tenants' audit events tell of the time before, and how
 // many it deleted.
-func (s *Store) ForgetAudit(ctx context.Context, before time.Time) (deleted int, err error) {
-	defer db.Wrap(&err, "tree.ForgetAudit(%s)", before)
+func (s *Admin) ForgetAudit(ctx context.Context, before time.Time) (deleted int, err error) {
+	defer db.Wrap(&err, "tree.Admin.ForgetAudit(%s)", before)
 	n, err := s.q.DeleteAuditEvents(ctx, before)
 	return int(n), err
 }

@@ -93,7 +93,7 @@ func (s *Store) Cost(ctx context.Context, m *chat.Message) (int, error) {
 	if err := m.Check(); err != nil {
 		return 0, err
 	}
-	known, err := s.Attachments(ctx, appendHashes(nil, m.Attachments())...)
+	known, err := s.Attachments().All(ctx, appendHashes(nil, m.Attachments())...)
 	if err != nil {
 		return 0, err
 	}

@@ -37,7 +37,7 @@ func TestBranchFrom(t *testing.T) {
 			branch[i] = m.ID
 		}
 		from, limit := rapid.SampledFrom(ids).Draw(rt, "from"), rapid.IntRange(1, 5).Draw(rt, "limit")
-		got, more, err := s.BranchFrom(t.Context(), c.ID, head, from, limit)
+		got, more, err := s.Histories().BranchFrom(t.Context(), c.ID, head, from, limit)
 		at := slices.Index(branch, from)
 		if from == uuid.Nil {
 			at = 0
@@ -55,7 +55,7 @@ func TestBranchFrom(t *testing.T) {
 			"%d messages from %s, want %v", len(got), from, want)
 	})
 	empty := newConversation(t, s)
-	refused(t, "an empty conversation has a branch", third(s.BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
+	refused(t, "an empty conversation has a branch", third(s.Histories().BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
 	refused(t, "an empty conversation is streamed", func() error {
 		for _, err := range s.Branch(t.Context(), empty.ID, uuid.Nil, 0) {
 			return err
@@ -73,17 +73,17 @@ func TestPruneLeaf(t *testing.T) {
 	sibling := mustAppend(t, s, c.ID, root.ID, user("newer sibling"))
 	setHead(t, s, c.ID, leaf.ID)
 	for name, id := range map[string]uuid.UUID{"has_children": root.ID, "message_not_found": uuid.New()} {
-		_, err := s.PruneLeaf(t.Context(), c.ID, id, uuid.Nil)
+		_, err := s.Histories().PruneLeaf(t.Context(), c.ID, id, uuid.Nil)
 		check.That(t, err != nil && fault.Of(err).Code == name, "%v, want %s", err, name)
 	}
-	p, err := s.PruneLeaf(t.Context(), c.ID, leaf.ID, uuid.Nil)
+	p, err := s.Histories().PruneLeaf(t.Context(), c.ID, leaf.ID, uuid.Nil)
 	check.That(t, err == nil && p == (tree.Pruned{Messages: 1, HeadID: root.ID}) && activeHead(t, s, c.ID) == root.ID,
 		"%+v, %v; the head is to be the parent %s", p, err, root.ID)
 	other := mustAppend(t, s, c.ID, root.ID, user("head"))
-	check.Equal(t, "the head, the sibling", must(s.PruneLeaf(t.Context(), c.ID, other.ID, sibling.ID))(t).HeadID, sibling.ID)
+	check.Equal(t, "the head, the sibling", must(s.Histories().PruneLeaf(t.Context(), c.ID, other.ID, sibling.ID))(t).HeadID, sibling.ID)
 	setHead(t, s, c.ID, root.ID)
-	check.Equal(t, "the head that stays", must(s.PruneLeaf(t.Context(), c.ID, sibling.ID, uuid.Nil))(t).HeadID, root.ID)
-	check.Equal(t, "the head of nothing", must(s.PruneLeaf(t.Context(), c.ID, root.ID, uuid.Nil))(t).HeadID, uuid.Nil)
+	check.Equal(t, "the head that stays", must(s.Histories().PruneLeaf(t.Context(), c.ID, sibling.ID, uuid.Nil))(t).HeadID, root.ID)
+	check.Equal(t, "the head of nothing", must(s.Histories().PruneLeaf(t.Context(), c.ID, root.ID, uuid.Nil))(t).HeadID, uuid.Nil)
 }
 
 // The end of the active branch is replaced under one lock. The former message goes, unless others hang below.
@@ -94,7 +94,7 @@ func TestReplaceEnd(t *testing.T) {
 	step := mustAppend(t, s, c.ID, root.ID, user("step"))
 	leaf := mustAppend(t, s, c.ID, step.ID, user("leaf"))
 	replace := func(head, id uuid.UUID, by ...tree.NewMessage) error {
-		return s.ReplaceEnd(t.Context(), c.ID, head, id, by, func(m tree.Message) bool { return m.ID == step.ID })
+		return s.Histories().ReplaceEnd(t.Context(), c.ID, head, id, by, func(m tree.Message) bool { return m.ID == step.ID })
 	}
 	count := func(want int, head uuid.UUID) {
 		t.Helper()
@@ -167,7 +167,7 @@ func TestPagesAreBounded(t *testing.T) {
 	for i := range 6 {
 		answer := tree.NewMessage{Message: chat.Read(said(tree.RoleAssistant, fmt.Sprint("hazel ", i, large))), Metadata: json.RawMessage(`{"n":1}`)}
 		children = append(children, mustAppend(t, s, line, question, answer).ID)
-		k := must(s.RecordCompaction(t.Context(), tree.Compaction{
+		k := must(s.Summaries().Record(t.Context(), tree.Compaction{
 			ConversationID: line, ID: uuid.New(), HeadID: question, Trigger: "request", Outcome: tree.OutcomeNoGain,
 			Settings: json.RawMessage("{}"), Attempts: json.RawMessage(`["` + large + `"]`),
 		}, nil))(t)
@@ -208,7 +208,7 @@ func TestPagesAreBounded(t *testing.T) {
 			return backwards(ids), next, err
 		}},
 		"branch": {chain, 9, func(p tree.Paging) (ids []uuid.UUID, next string, err error) {
-			messages, more, err := s.BranchFrom(t.Context(), whole, uuid.Nil, or(p.Cursor, chain[0]), p.Limit)
+			messages, more, err := s.Histories().BranchFrom(t.Context(), whole, uuid.Nil, or(p.Cursor, chain[0]), p.Limit)
 			for _, m := range messages {
 				ids = append(ids, m.ID)
 			}
@@ -227,7 +227,7 @@ func TestPagesAreBounded(t *testing.T) {
 			return pageOf(idOfHit)(page.Page, err)
 		}},
 		"compactions": {backwards(ran), 5, func(p tree.Paging) ([]uuid.UUID, string, error) {
-			return pageOf(func(k tree.Compaction) uuid.UUID { return k.ID })(s.Compactions(t.Context(), line, p))
+			return pageOf(func(k tree.Compaction) uuid.UUID { return k.ID })(s.Summaries().Compactions(t.Context(), line, p))
 		}},
 		"conversations": {backwards(conversations), 69, func(p tree.Paging) ([]uuid.UUID, string, error) {
 			return pageOf(idOfConversation)(lists.Conversations(t.Context(), tree.ConversationFilter{}, p))

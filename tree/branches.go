@@ -88,8 +88,8 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 // where id is uuid.Nil, the newest first and limit of them at most. They have no
 // Siblings.Count. An absent message has none, as has an absent conversation. It is
 // one query.
-func (s *Store) NewestChildren(ctx context.Context, conversationID, id uuid.UUID, limit int) (out []Message, err error) {
-	defer db.Wrap(&err, "tree.NewestChildren(%s, %s)", conversationID, id)
+func (s *Histories) NewestChildren(ctx context.Context, conversationID, id uuid.UUID, limit int) (out []Message, err error) {
+	defer db.Wrap(&err, "tree.Histories.NewestChildren(%s, %s)", conversationID, id)
 	rows, err := s.q.ListNewestChildren(ctx, db.ListNewestChildrenParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
 	for _, row := range rows {
 		out = append(out, fromMessage(row, 0, nil))

@@ -258,7 +258,7 @@ func (s *Store) holdNamed(ctx context.Context, bundles []Bundle) (map[[sha256.Si
 	if _, err := s.hold(ctx, rawHashes(hashes)); err != nil {
 		return nil, err
 	}
-	return s.Attachments(ctx, hashes...)
+	return s.Attachments().All(ctx, hashes...)
 }
 
 // rewritten finds those of stored nodes that say something else than the store.

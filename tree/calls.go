@@ -49,9 +49,9 @@ func (s *Store) madeAt(ctx context.Context, conversationID, parentID uuid.UUID) 
 
 // OpenCalls returns the ids of the calls, in their order, that have no result yet at a
 // message: those of an assistant's message that ends the path, but for results behind it.
-func (s *Store) OpenCalls(ctx context.Context, conversationID, id uuid.UUID) (open []string, err error) {
-	defer db.Wrap(&err, "tree.OpenCalls(%s, %s)", conversationID, id)
-	calls, made, err := s.madeAt(ctx, conversationID, id)
+func (s *Histories) OpenCalls(ctx context.Context, conversationID, id uuid.UUID) (open []string, err error) {
+	defer db.Wrap(&err, "tree.Histories.OpenCalls(%s, %s)", conversationID, id)
+	calls, made, err := s.store().madeAt(ctx, conversationID, id)
 	for _, call := range made {
 		if !calls[call.ID] {
 			open = append(open, call.ID)
@@ -62,8 +62,8 @@ func (s *Store) OpenCalls(ctx context.Context, conversationID, id uuid.UUID) (op
 
 // FindCall returns the newest message of a conversation that makes a tool call. No
 // such message is a fault.NotFound. It reads the conversation's messages.
-func (s *Store) FindCall(ctx context.Context, conversationID uuid.UUID, callID string) (_ uuid.UUID, err error) {
-	defer db.Wrap(&err, "tree.FindCall(%s)", conversationID)
+func (s *Histories) FindCall(ctx context.Context, conversationID uuid.UUID, callID string) (_ uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Histories.FindCall(%s)", conversationID)
 	id, err := s.q.FindCall(ctx, db.FindCallParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, CallID: callID})
 	if err != nil {
 		return uuid.Nil, orMissing(err, errMessageNotFound)

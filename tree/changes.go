@@ -74,16 +74,16 @@ func (s *Store) committing(conversationID uuid.UUID) {
 }
 
 // ChangeCount returns the sequence of a conversation's newest change.
-func (s *Store) ChangeCount(ctx context.Context, conversationID uuid.UUID) (_ int64, err error) {
-	defer db.Wrap(&err, "tree.ChangeCount(%s)", conversationID)
+func (s *Feed) ChangeCount(ctx context.Context, conversationID uuid.UUID) (_ int64, err error) {
+	defer db.Wrap(&err, "tree.Feed.ChangeCount(%s)", conversationID)
 	row, err := s.q.GetConversation(ctx, db.GetConversationParams{ID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	return row.ChangeCount, orMissing(err, errConversationNotFound)
 }
 
 // Changes returns changes of a conversation after a sequence, oldest first. It
 // doesn't check whose the conversation is, which may be deleted.
-func (s *Store) Changes(ctx context.Context, conversationID uuid.UUID, after int64, since time.Time, limit int) (_ []Change, err error) {
-	defer db.Wrap(&err, "tree.Changes(%s, after %d)", conversationID, after)
+func (s *Feed) Changes(ctx context.Context, conversationID uuid.UUID, after int64, since time.Time, limit int) (_ []Change, err error) {
+	defer db.Wrap(&err, "tree.Feed.Changes(%s, after %d)", conversationID, after)
 	rows, err := s.q.ListChanges(ctx, db.ListChangesParams{ConversationID: toUUID(conversationID), After: after, Since: since, RowLimit: int32(limit)})
 	return fromChanges(rows), err
 }

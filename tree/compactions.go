@@ -66,7 +66,7 @@ func (k Compaction) ReasoningTokens() (sum int) {
 	return sum
 }
 
-// RecordCompaction stores the record of a compaction in one transaction, together
+// Record stores the record of a compaction in one transaction, together
 // with its summary if n is not nil.
 //
 // The summary lands by compare-and-swap. Its anchor and cutoff must still be
@@ -75,13 +75,13 @@ func (k Compaction) ReasoningTokens() (sum int) {
 // n.Over. Without n.Over it must be the one that it merged, k.PriorSummaryID.
 // Otherwise the outcome becomes OutcomeStale or
 // OutcomeSuperseded, and no node is made. So a late result never hides a newer
-// one. RecordCompaction returns the record as it was stored.
+// one. Record returns the record as it was stored.
 //
 // The cost grows with the messages between the anchor and the prior summary's
 // anchor.
-func (s *Store) RecordCompaction(ctx context.Context, k Compaction, n *NewSummary) (_ Compaction, err error) {
-	defer db.Wrap(&err, "tree.RecordCompaction(%s, %s)", k.ConversationID, k.ID)
-	err = s.inTurn(ctx, k.ConversationID, func(s *Store) error {
+func (s *Summaries) Record(ctx context.Context, k Compaction, n *NewSummary) (_ Compaction, err error) {
+	defer db.Wrap(&err, "tree.Summaries.Record(%s, %s)", k.ConversationID, k.ID)
+	err = s.store().inTurn(ctx, k.ConversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, k.ConversationID); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (s *Store) RecordCompaction(ctx context.Context, k Compaction, n *NewSummar
 
 // land inserts the summary if it still may, and notes what became of it.
 func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
-	applicable, err := s.ApplicableSummary(ctx, k.ConversationID, n.AnchorID)
+	applicable, err := s.Summaries().Applicable(ctx, k.ConversationID, n.AnchorID)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 	} else if err != nil {
 		return err
 	}
-	saved, err := s.AddSummary(ctx, k.ConversationID, n)
+	saved, err := s.Summaries().Add(ctx, k.ConversationID, n)
 	k.SummaryID = saved.ID
 	return err
 }
@@ -153,11 +153,11 @@ func (s *Store) Version(ctx context.Context, conversationID, messageID uuid.UUID
 	return Version(row.Version), orMissing(err, errMessageNotFound)
 }
 
-// ApplicableSummary returns the id of the summary that applies at a message, or
+// Applicable returns the id of the summary that applies at a message, or
 // uuid.Nil for none. It walks up to that summary's anchor. It doesn't check
 // that the conversation is the tenant's.
-func (s *Store) ApplicableSummary(ctx context.Context, conversationID, messageID uuid.UUID) (_ uuid.UUID, err error) {
-	defer db.Wrap(&err, "tree.ApplicableSummary(%s, %s)", conversationID, messageID)
+func (s *Summaries) Applicable(ctx context.Context, conversationID, messageID uuid.UUID) (_ uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Summaries.Applicable(%s, %s)", conversationID, messageID)
 	id, err := s.q.GetApplicableSummary(ctx, db.GetApplicableSummaryParams{ConversationID: toUUID(conversationID), ID: toUUID(messageID)})
 	if isNoRows(err) {
 		return uuid.Nil, nil
@@ -174,7 +174,7 @@ func (s *Store) after(ctx context.Context, k *Compaction, n *NewSummary) error {
 		if id == uuid.Nil {
 			continue
 		}
-		before, err := s.Summary(ctx, k.ConversationID, id)
+		before, err := s.Summaries().One(ctx, k.ConversationID, id)
 		if err != nil {
 			return err
 		}
@@ -192,13 +192,13 @@ func (s *Store) after(ctx context.Context, k *Compaction, n *NewSummary) error {
 }
 
 // Compactions lists the compactions of a conversation, newest first.
-func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Paging) (_ Page[Compaction], err error) {
-	defer db.Wrap(&err, "tree.Compactions(%s)", conversationID)
+func (s *Summaries) Compactions(ctx context.Context, conversationID uuid.UUID, p Paging) (_ Page[Compaction], err error) {
+	defer db.Wrap(&err, "tree.Summaries.Compactions(%s)", conversationID)
 	limit, before, err := p.timed("compactions", s.tenant, conversationID.String())
 	if err != nil {
 		return Page[Compaction]{}, err
 	}
-	if _, err := s.Conversation(ctx, conversationID); err != nil {
+	if _, err := s.store().Conversation(ctx, conversationID); err != nil {
 		return Page[Compaction]{}, err
 	}
 	rows, err := s.q.ListCompactions(ctx, db.ListCompactionsParams{
@@ -241,11 +241,11 @@ type Fruitless struct {
 	CreatedAt      time.Time
 }
 
-// FruitlessCompactions returns the newest compactions that ran with exactly these
+// Fruitless returns the newest compactions that ran with exactly these
 // settings, were not asked for by a request, and left their branch unchanged,
 // newest first.
-func (s *Store) FruitlessCompactions(ctx context.Context, conversationID uuid.UUID, settings json.RawMessage) (_ []Fruitless, err error) {
-	defer db.Wrap(&err, "tree.FruitlessCompactions(%s)", conversationID)
+func (s *Summaries) Fruitless(ctx context.Context, conversationID uuid.UUID, settings json.RawMessage) (_ []Fruitless, err error) {
+	defer db.Wrap(&err, "tree.Summaries.Fruitless(%s)", conversationID)
 	rows, err := s.q.ListFruitlessCompactions(ctx, db.ListFruitlessCompactionsParams{
 		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Settings: string(settings), RowLimit: maxFruitless,
 	})
@@ -263,13 +263,13 @@ func (s *Store) FruitlessCompactions(ctx context.Context, conversationID uuid.UU
 // doesn't come to so many.
 const maxFruitless = 64
 
-// Summaries lists a conversation's summaries of all branches without their
+// All lists a conversation's summaries of all branches without their
 // bodies, newest first.
-func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
-	defer db.Wrap(&err, "tree.Summaries(%s)", conversationID)
+func (s *Summaries) All(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
+	defer db.Wrap(&err, "tree.Summaries.All(%s)", conversationID)
 	rows, err := s.q.ListSummaries(ctx, db.ListSummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	if err == nil && len(rows) == 0 {
-		_, err = s.Conversation(ctx, conversationID)
+		_, err = s.store().Conversation(ctx, conversationID)
 	}
 	if err != nil {
 		return nil, err
@@ -285,23 +285,23 @@ func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Su
 	return out, nil
 }
 
-// SummariesOnBranch returns the ids of the summaries whose anchor is on root →
+// OnBranch returns the ids of the summaries whose anchor is on root →
 // headID. It walks the whole path.
-func (s *Store) SummariesOnBranch(ctx context.Context, conversationID, headID uuid.UUID) (_ []uuid.UUID, err error) {
-	defer db.Wrap(&err, "tree.SummariesOnBranch(%s, head %s)", conversationID, headID)
+func (s *Summaries) OnBranch(ctx context.Context, conversationID, headID uuid.UUID) (_ []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Summaries.OnBranch(%s, head %s)", conversationID, headID)
 	ids, err := s.q.ListBranchSummaries(ctx, db.ListBranchSummariesParams{
 		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, Reader: s.reader,
 	})
 	if err == nil && len(ids) == 0 {
-		_, err = s.Message(ctx, conversationID, headID)
+		_, err = s.store().Message(ctx, conversationID, headID)
 	}
 	return fromUUIDs(ids), err
 }
 
-// Summary reads one summary. The id of a message is a fault.NotFound.
-func (s *Store) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ Summary, err error) {
-	defer db.Wrap(&err, "tree.Summary(%s, %s)", conversationID, id)
-	row, err := s.node(ctx, conversationID, id)
+// One reads one summary. The id of a message is a fault.NotFound.
+func (s *Summaries) One(ctx context.Context, conversationID, id uuid.UUID) (_ Summary, err error) {
+	defer db.Wrap(&err, "tree.Summaries.One(%s, %s)", conversationID, id)
+	row, err := s.store().node(ctx, conversationID, id)
 	if err != nil {
 		return Summary{}, orMissing(err, errSummaryNotFound)
 	}
@@ -320,8 +320,8 @@ func (s *Store) CallsTools(ctx context.Context, conversationID, messageID uuid.U
 
 // DroppedPins returns the pinned messages that a summary folds and doesn't keep,
 // oldest first. It walks the path above the cutoff.
-func (s *Store) DroppedPins(ctx context.Context, conversationID uuid.UUID, of SummaryRange) (_ []uuid.UUID, err error) {
-	defer db.Wrap(&err, "tree.DroppedPins(%s, cutoff %s)", conversationID, of.LastSummarizedID)
+func (s *Summaries) DroppedPins(ctx context.Context, conversationID uuid.UUID, of SummaryRange) (_ []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Summaries.DroppedPins(%s, cutoff %s)", conversationID, of.LastSummarizedID)
 	ids, err := s.q.ListDroppedPins(ctx, db.ListDroppedPinsParams{
 		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, CutoffID: toUUID(of.LastSummarizedID), KeptIds: toUUIDs(of.KeptIDs),
 	})
@@ -338,8 +338,8 @@ type Writing struct {
 
 // Writings returns what wrote the summaries of a conversation, also those that were
 // undone since. A summary from an import or a fork has none.
-func (s *Store) Writings(ctx context.Context, conversationID uuid.UUID) (_ []Writing, err error) {
-	defer db.Wrap(&err, "tree.Writings(%s)", conversationID)
+func (s *Summaries) Writings(ctx context.Context, conversationID uuid.UUID) (_ []Writing, err error) {
+	defer db.Wrap(&err, "tree.Summaries.Writings(%s)", conversationID)
 	rows, err := s.q.ListWriters(ctx, db.ListWritersParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	out := make([]Writing, len(rows))
 	for i, row := range rows {

@@ -316,7 +316,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		}
 		handed := row.OwnerID != was.OwnerID || row.Reader != was.Reader
 		if err == nil && handed {
-			err = s.Audit(ctx, AuditEvent{Action: ActionConversationHanded, ConversationID: id, Detail: row.OwnerID + " " + string(visibility(row.OwnerID, row.Reader))})
+			err = s.Admin().Audit(ctx, AuditEvent{Action: ActionConversationHanded, ConversationID: id, Detail: row.OwnerID + " " + string(visibility(row.OwnerID, row.Reader))})
 		}
 		if err == nil && (handed || row.Title != was.Title || params.Metadata != nil || params.Settings != nil ||
 			row.Archived != was.Archived || row.Pinned != was.Pinned || !slices.Equal(row.Tags, was.Tags)) {
@@ -409,16 +409,16 @@ func (s *Store) deleteConversation(ctx context.Context, id uuid.UUID) error {
 		if err := s.q.DeletePlaces(ctx, toUUID(id)); err != nil {
 			return err
 		}
-		return s.Audit(ctx, AuditEvent{Action: ActionConversationDeleted, ConversationID: id})
+		return s.Admin().Audit(ctx, AuditEvent{Action: ActionConversationDeleted, ConversationID: id})
 	})
 }
 
 // DeleteEmpty deletes a conversation if it has no message, and reports whether it
 // had none. A message that another request stores at the same time keeps the
 // conversation, or finds it gone and isn't stored.
-func (s *Store) DeleteEmpty(ctx context.Context, id uuid.UUID) (deleted bool, err error) {
-	defer db.Wrap(&err, "tree.DeleteEmpty(%s)", id)
-	err = s.inTurn(ctx, id, func(s *Store) error {
+func (s *Histories) DeleteEmpty(ctx context.Context, id uuid.UUID) (deleted bool, err error) {
+	defer db.Wrap(&err, "tree.Histories.DeleteEmpty(%s)", id)
+	err = s.store().inTurn(ctx, id, func(s *Store) error {
 		c, err := s.lock(ctx, id)
 		if err != nil || c.MessageCount > 0 {
 			return ignoreNotFound(err)

@@ -139,7 +139,7 @@ func TestOrderIsChanged(t *testing.T) {
 		check.That(t, (u.Archived == nil || !is.Archived) && (u.Pinned == nil || !is.Pinned), "after %+v it is %+v", u, is.Order)
 	}
 	var kinds []tree.ChangeKind
-	for _, change := range must(s.Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
+	for _, change := range must(s.Feed().Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
 		kinds = append(kinds, change.Kind)
 	}
 	want := append([]tree.ChangeKind{tree.ConversationCreated}, slices.Repeat([]tree.ChangeKind{tree.ConversationUpdated}, 4)...)
@@ -152,7 +152,7 @@ func TestUpdateMessage(t *testing.T) {
 	s, c := newTree(t)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	m := mustAppend(t, s, c.ID, root.ID, user("tip"))
-	summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: m.ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: said(tree.RoleUser, "s")}))(t)
+	summary := must(s.Summaries().Add(t.Context(), c.ID, tree.NewSummary{AnchorID: m.ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: said(tree.RoleUser, "s")}))(t)
 	told := map[tree.ChangeKind]int{}
 	yes, no, up, none, label, empty := true, false, 1, 0, "the one to keep", ""
 	for i, step := range []struct {
@@ -173,7 +173,7 @@ func TestUpdateMessage(t *testing.T) {
 		}
 		got := must(s.UpdateMessage(t.Context(), c.ID, m.ID, step.MessageUpdate))(t)
 		changes := map[tree.ChangeKind]int{}
-		for _, change := range must(s.Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
+		for _, change := range must(s.Feed().Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
 			if change.Kind == tree.MessagePinned || change.Kind == tree.MessageAnnotated {
 				changes[change.Kind]++
 				check.That(t, change.MessageID == m.ID && change.ParentID == root.ID, "told %+v", change)
@@ -203,7 +203,7 @@ func TestAnnotationsOutliveARemoval(t *testing.T) {
 	m := must(s.Message(t.Context(), c.ID, p.HeadID))(t)
 	check.That(t, m.Annotation.Label == "kept" && m.ParentID == root.ID, "%+v", m)
 	refused(t, "the message that is gone", second(s.Message(t.Context(), c.ID, gone.ID)), fault.NotFound)
-	done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t)
+	done := must(s.Admin().AuditEvents(t.Context(), tree.Paging{}))(t)
 	check.That(t, done.Data[0].Detail == "1 messages, 0 summaries", "the audit tells %+v", done.Data[0])
 }
 
@@ -220,7 +220,7 @@ func TestRemoveOneResult(t *testing.T) {
 	refused(t, "a call with results", second(s.Remove(t.Context(), c.ID, call.ID)), fault.Invalid)
 	p := must(s.Remove(t.Context(), c.ID, first.ID))(t)
 	check.Equal(t, "the other result's parent", must(s.Message(t.Context(), c.ID, p.HeadID))(t).ParentID, call.ID)
-	open := must(s.OpenCalls(t.Context(), c.ID, p.HeadID))(t)
+	open := must(s.Histories().OpenCalls(t.Context(), c.ID, p.HeadID))(t)
 	check.That(t, slices.Equal(open, []string{"a"}), "open calls are %q", open)
 }
 
@@ -231,7 +231,7 @@ func TestHandingIsAudited(t *testing.T) {
 	for range 2 {
 		must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{OwnerID: new("ada"), Private: new(true)}))(t)
 	}
-	done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t).Data
+	done := must(s.Admin().AuditEvents(t.Context(), tree.Paging{}))(t).Data
 	check.That(t, len(done) == 1 && done[0].Action == tree.ActionConversationHanded && done[0].Detail == "ada private", "the audit tells %+v", done)
 }
 
@@ -329,7 +329,7 @@ func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 		"the title":             update(tree.ConversationUpdate{Title: new("A title")}),
 		"metadata and settings": update(tree.ConversationUpdate{Metadata: []byte(`{"a":1}`), Settings: []byte(`{"a":1}`)}),
 		"a summary": func() error {
-			return second(s.Prune(t.Context(), c.ID, must(s.AddSummary(t.Context(), c.ID, summary))(t).ID))
+			return second(s.Prune(t.Context(), c.ID, must(s.Summaries().Add(t.Context(), c.ID, summary))(t).ID))
 		},
 	} {
 		noError(t, change())
@@ -366,7 +366,7 @@ func TestDeleteEmpty(t *testing.T) {
 		c := newConversation(t, s)
 		tx := must(pool.Begin(t.Context()))(t)
 		add := func(s *tree.Store) error { return second(s.Append(t.Context(), c.ID, uuid.Nil, user("x"))) }
-		remove := func(s *tree.Store) error { return second(s.DeleteEmpty(t.Context(), c.ID)) }
+		remove := func(s *tree.Store) error { return second(s.Histories().DeleteEmpty(t.Context(), c.ID)) }
 		first, second := remove, add
 		if test.append {
 			first, second = add, remove
@@ -384,9 +384,9 @@ func TestDeleteEmpty(t *testing.T) {
 		check.That(t, there == test.want && (!there || got.HeadID != uuid.Nil), "%s: %+v, %v", name, got, err)
 	}
 	c := newConversation(t, s)
-	deleted, err := s.ForTenant("another").DeleteEmpty(t.Context(), c.ID)
+	deleted, err := s.ForTenant("another").Histories().DeleteEmpty(t.Context(), c.ID)
 	check.That(t, !deleted && err == nil, "another tenant deletes it: %t, %v", deleted, err)
-	deleted, err = s.DeleteEmpty(t.Context(), c.ID)
+	deleted, err = s.Histories().DeleteEmpty(t.Context(), c.ID)
 	check.That(t, deleted && err == nil, "it is deleted: %t, %v", deleted, err)
 }
 

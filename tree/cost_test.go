@@ -24,7 +24,7 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 	id, ids := skewed(t, pool, s)
 	head := ids[len(ids)-1]
 	mid := ids[len(ids)/2]
-	must(s.AddSummary(t.Context(), id, tree.NewSummary{
+	must(s.Summaries().Add(t.Context(), id, tree.NewSummary{
 		AnchorID: mid, Body: said(tree.RoleUser, "What was said."),
 		Range: tree.SummaryRange{LastSummarizedID: ids[len(ids)/2-4], KeptIDs: ids[:3], Model: "a test"},
 	}))(t)
@@ -74,7 +74,7 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			return second(s.Feed().Growths(ctx, behind))
 		}},
 		{"a new message without a vector", 2, func(s *tree.Store) error {
-			return second(s.Index().Unembedded(ctx, id, "test", must(s.ChangeCount(ctx, id))(t)-1, 10))
+			return second(s.Index().Unembedded(ctx, id, "test", must(s.Feed().ChangeCount(ctx, id))(t)-1, 10))
 		}},
 		{"a fork", 2 * below, func(s *tree.Store) error { return third(s.Fork(ctx, id, ids[len(ids)/2-1], tree.NewConversation{})) }},
 		// Its delete may read the conversation once, and no more. Each row counts in its table and in its index.

@@ -193,7 +193,7 @@ func (s *Store) AppendGraft(ctx context.Context, conversationID, headID uuid.UUI
 // CheckClosed returns a fault.Invalid if a branch ends in tool calls that have no
 // results yet.
 func (s *Store) CheckClosed(ctx context.Context, conversationID, headID uuid.UUID) error {
-	open, err := s.OpenCalls(ctx, conversationID, headID)
+	open, err := s.Histories().OpenCalls(ctx, conversationID, headID)
 	if err == nil && len(open) > 0 {
 		err = fault.New(fault.Invalid, "open_tool_calls", "head_id", "The branch ends in tool calls that have no result yet, such as %q. Append their results first.", fault.Clip(open[0]))
 	}

@@ -58,8 +58,8 @@ func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, e
 
 // DeriveKey returns a key of 32 bytes for a purpose. The key is the same each
 // time in this installation, for all tenants.
-func (s *Store) DeriveKey(ctx context.Context, purpose string) (_ []byte, err error) {
-	defer db.Wrap(&err, "tree.DeriveKey(%s)", purpose)
+func (s *Admin) DeriveKey(ctx context.Context, purpose string) (_ []byte, err error) {
+	defer db.Wrap(&err, "tree.Admin.DeriveKey(%s)", purpose)
 	key, err := s.secret.read(ctx, s.q)
 	if err != nil {
 		return nil, err

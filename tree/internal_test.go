@@ -41,7 +41,7 @@ func TestCount(t *testing.T) {
 	check.Must(s.AppendChain(ctx, c.ID, m.ID, []NewMessage{{Message: m.Message}, {Message: m.Message}}))(t)
 	check.Must3(s.Fork(ctx, c.ID, m.ID, NewConversation{}))(t)
 	for range 2 {
-		check.Must3(s.AddAttachment(ctx, "a.txt", []byte("file")))(t)
+		check.Must3(s.Attachments().Add(ctx, "a.txt", []byte("file")))(t)
 	}
 	check.Equal(t, "what was counted", got, "default 1 29; default 2 58; default 1 29; default 0 4; ")
 }

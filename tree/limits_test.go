@@ -69,7 +69,7 @@ func TestMessageLimit(t *testing.T) {
 	full(t, "an import over the limit", second(s.Import(t.Context(), bundleOf(c.ID, 1))), "too_many_messages")
 	full(t, "an import of too many", second(s.Import(t.Context(), bundleOf(uuid.New(), 6))), "too_many_messages")
 	// A summary is the server's, and doesn't count.
-	must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: rest[2].ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: json.RawMessage(`{"role":"user","content":"s"}`)}))(t)
+	must(s.Summaries().Add(t.Context(), c.ID, tree.NewSummary{AnchorID: rest[2].ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: json.RawMessage(`{"role":"user","content":"s"}`)}))(t)
 	small := tree.New(pool, tree.WithLimits(tree.Limits{MessagesPerConversation: 3}))
 	full(t, "a fork over the limit", third(small.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{})), "too_many_messages")
 	fork := must3(s.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{}))(t)
@@ -182,12 +182,12 @@ func TestDeleteTenant(t *testing.T) {
 		must(pool.Exec(t.Context(), "create index embeddings_nearest_"+id+" on embeddings (stamp) where tenant_key = '"+db.TenantKey(id)+"' and model = 'm'"))(t)
 	}
 	must3(all.Create(t.Context(), "gone", "a key"))(t)
-	refused(t, "the last keys are deleted", second(stores["gone"].DeleteTenant(t.Context(), nil)), fault.Conflict)
+	refused(t, "the last keys are deleted", second(stores["gone"].Admin().DeleteTenant(t.Context(), nil)), fault.Conflict)
 	must3(all.Create(t.Context(), "stays", "a key"))(t)
 	before := rowsOf(t, pool, "stays")
 
-	check.Equal(t, "revoked keys", must(stores["gone"].RevokeKeys(t.Context()))(t), 1)
-	went := must(stores["gone"].DeleteTenant(t.Context(), nil))(t)
+	check.Equal(t, "revoked keys", must(stores["gone"].Admin().RevokeKeys(t.Context()))(t), 1)
+	went := must(stores["gone"].Admin().DeleteTenant(t.Context(), nil))(t)
 	check.That(t, went.Conversations == 1 && went.Messages == 1 && went.Attachments == 2 && went.Keys == 1, "went %+v", went)
 	rows := rowsOf(t, pool, "gone")
 	delete(rows, "audit_events")
@@ -195,17 +195,17 @@ func TestDeleteTenant(t *testing.T) {
 	var indexes string
 	noError(t, pool.QueryRow(t.Context(), `select string_agg(indexname, ' ') from pg_indexes where indexname like 'embeddings\_nearest\_%'`).Scan(&indexes))
 	check.That(t, indexes == "embeddings_nearest_stays", "the indexes of vectors are %s", indexes)
-	done := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t)
+	done := must(stores["gone"].Admin().AuditEvents(t.Context(), tree.Paging{}))(t)
 	check.That(t, len(done.Data) == 3 && done.Data[0].Action == tree.ActionTenantDeleted && done.Data[1].Action == tree.ActionConversationDeleted,
 		"the audit tells %+v", done.Data)
 	after := rowsOf(t, pool, "stays")
 	for table, n := range before {
 		check.That(t, after[table] == n, "the other tenant has %d rows of %s, and had %d", after[table], table, n)
 	}
-	check.Equal(t, "forgotten events, two of gone and the key of stays", must(stores["stays"].ForgetAudit(t.Context(), done.Data[0].At))(t), 3)
-	left := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t)
+	check.Equal(t, "forgotten events, two of gone and the key of stays", must(stores["stays"].Admin().ForgetAudit(t.Context(), done.Data[0].At))(t), 3)
+	left := must(stores["gone"].Admin().AuditEvents(t.Context(), tree.Paging{}))(t)
 	check.That(t, len(left.Data) == 1, "left are %+v", left.Data)
-	refused(t, "a tenant without anything", second(stores["gone"].DeleteTenant(t.Context(), nil)), fault.NotFound)
+	refused(t, "a tenant without anything", second(stores["gone"].Admin().DeleteTenant(t.Context(), nil)), fault.NotFound)
 }
 
 // rowsOf counts a tenant's rows, of each table that names tenants.
@@ -234,7 +234,7 @@ func TestDeleteIdle(t *testing.T) {
 	say(t, s, old, uuid.Nil, naming("long ago"))
 	say(t, s, young, uuid.Nil, naming("today"))
 	must(pool.Exec(t.Context(), "update conversations set updated_at = now() - interval '91 days', pinned = true where id = $1", old))(t)
-	conversations, messages, err := s.DeleteIdle(t.Context(), time.Now().AddDate(0, 0, -90), nil)
+	conversations, messages, err := s.Admin().DeleteIdle(t.Context(), time.Now().AddDate(0, 0, -90), nil)
 	noError(t, err)
 	check.That(t, conversations == 1 && messages == 1, "%d conversations with %d messages went, want one with one", conversations, messages)
 	must(s.Conversation(t.Context(), young))(t)

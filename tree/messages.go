@@ -38,11 +38,11 @@ func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uu
 // The cost is that of the messages, and about 5 µs for each message of the
 // branch below the first. A page of a Transcript goes from the head back, and
 // costs its messages alone.
-func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID uuid.UUID, limit int) (_ []Message, more bool, err error) {
-	defer db.Wrap(&err, "tree.BranchFrom(%s, head %s, from %s)", conversationID, headID, fromID)
+func (s *Histories) BranchFrom(ctx context.Context, conversationID, headID, fromID uuid.UUID, limit int) (_ []Message, more bool, err error) {
+	defer db.Wrap(&err, "tree.Histories.BranchFrom(%s, head %s, from %s)", conversationID, headID, fromID)
 	depth := 0
 	if fromID != uuid.Nil {
-		from, err := s.Message(ctx, conversationID, fromID)
+		from, err := s.store().Message(ctx, conversationID, fromID)
 		if err != nil {
 			return nil, false, err
 		}
@@ -55,7 +55,7 @@ func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID u
 	case err != nil:
 		return nil, false, err
 	case len(rows) == 0 && fromID == uuid.Nil:
-		return nil, false, s.noBranch(ctx, conversationID, headID, Paging{})
+		return nil, false, s.store().noBranch(ctx, conversationID, headID, Paging{})
 	case len(rows) == 0 || fromID != uuid.Nil && uuid.UUID(rows[0].Node.ID.Bytes) != fromID:
 		return nil, false, errMessageNotFound
 	}
@@ -69,8 +69,8 @@ func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID u
 
 // Sizes returns how many bytes messages have in a page, by their ids. Absent messages
 // are left out.
-func (s *Store) Sizes(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ map[uuid.UUID]int, err error) {
-	defer db.Wrap(&err, "tree.Sizes(%s, %d ids)", conversationID, len(ids))
+func (s *Index) Sizes(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ map[uuid.UUID]int, err error) {
+	defer db.Wrap(&err, "tree.Index.Sizes(%s, %d ids)", conversationID, len(ids))
 	rows, err := s.q.ListSizes(ctx, db.ListSizesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Ids: toUUIDs(ids)})
 	sizes := make(map[uuid.UUID]int, len(rows))
 	for _, row := range rows {

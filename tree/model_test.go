@@ -132,7 +132,7 @@ func (s *machine) Summarize(t *rapid.T) {
 	m := s.conversation(t)
 	anchor := s.message(t, m)
 	cutoff := rapid.SampledFrom(m.path(anchor)).Draw(t, "cutoff").id
-	got := must(s.store.AddSummary(s.ctx, m.id, tree.NewSummary{
+	got := must(s.store.Summaries().Add(s.ctx, m.id, tree.NewSummary{
 		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"summary"}`),
 		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
 	}))(t)

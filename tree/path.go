@@ -18,7 +18,7 @@ import (
 // below it. A message below one that has a path hash always gets one.
 func WithPathHash() AppendOption { return func(o *appendOptions) { o.hashed = true } }
 
-// AppendPath stores the history of a client that keeps no ids, as far as Recognize
+// Append stores the history of a client that keeps no ids, as far as Recognize
 // doesn't know it. It stores the rest as Append and AppendChain do, so a changed
 // message begins a branch. It makes the conversation of in if there is none. The
 // path that it returns ends in the last message of the history, and says how many
@@ -29,8 +29,8 @@ func WithPathHash() AppendOption { return func(o *appendOptions) { o.hashed = tr
 //
 // A history that is stored already takes one round trip. Up to MaxChain new
 // messages take one more.
-func (s *Store) AppendPath(ctx context.Context, in NewConversation, h History) (p Path, err error) {
-	defer db.Wrap(&err, "tree.AppendPath(%s, %d messages)", in.ID, len(h.Messages))
+func (s *Histories) Append(ctx context.Context, in NewConversation, h History) (p Path, err error) {
+	defer db.Wrap(&err, "tree.Histories.Append(%s, %d messages)", in.ID, len(h.Messages))
 	if len(h.Messages) == 0 {
 		return p, fault.New(fault.Invalid, "empty_chain", "messages", "The path is empty. Send one message or more.")
 	}
@@ -47,10 +47,10 @@ func changedMeanwhile(err error) bool {
 	return errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) && fault.Of(err).Code == "parent_not_found"
 }
 
-func (s *Store) appendPath(ctx context.Context, in NewConversation, h History) (Path, error) {
+func (s *Histories) appendPath(ctx context.Context, in NewConversation, h History) (Path, error) {
 	p, err := s.Recognize(ctx, in.ID, h)
 	if errors.Is(err, fault.NotFound) { // both the conversation and what is in it, or neither
-		err = s.inTx(ctx, func(s *Store) error {
+		err = s.store().inTx(ctx, func(s *Store) error {
 			if _, _, err := s.CreateConversation(ctx, in); err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func (s *Store) appendPath(ctx context.Context, in NewConversation, h History) (
 	if err != nil {
 		return p, err
 	}
-	return s.appendRest(ctx, in.ID, p)
+	return s.store().appendRest(ctx, in.ID, p)
 }
 
 // appendRest stores what of a history isn't known.
@@ -109,13 +109,13 @@ func (h History) After(known int) []NewMessage {
 
 // onPath makes messages of what follows a path in a history. Their ids derive from
 // the path.
-func (s *Store) onPath(ctx context.Context, conversationID uuid.UUID, h History, p Path) (rest []NewMessage, err error) {
+func (s *Histories) onPath(ctx context.Context, conversationID uuid.UUID, h History, p Path) (rest []NewMessage, err error) {
 	above := p.hash
 	rest = h.After(p.Known)
 	for i := range rest {
 		above = above.Child(rest[i].Message)
 		rest[i].derived = true
-		if rest[i].ID, err = s.DeriveID(ctx, "path", conversationID.String()+hex.EncodeToString(above[:])); err != nil {
+		if rest[i].ID, err = s.store().DeriveID(ctx, "path", conversationID.String()+hex.EncodeToString(above[:])); err != nil {
 			return nil, err
 		}
 	}

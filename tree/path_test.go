@@ -36,7 +36,7 @@ func path(texts ...string) (all []*chat.Message) {
 
 func appendPath(t testing.TB, s *tree.Store, conversation uuid.UUID, all []*chat.Message) tree.Path {
 	t.Helper()
-	return must(s.AppendPath(t.Context(), tree.NewConversation{ID: conversation}, tree.History{Messages: all}))(t)
+	return must(s.Histories().Append(t.Context(), tree.NewConversation{ID: conversation}, tree.History{Messages: all}))(t)
 }
 
 // count is how many messages a conversation has, over all branches.
@@ -76,9 +76,9 @@ func TestAppendPath(t *testing.T) {
 	mustAppend(t, s, plain.ID, uuid.Nil, tree.NewMessage{Message: path("u1")[0]})
 	check.Equal(t, "known of a plain conversation", appendPath(t, s, plain.ID, path("u1")).Known, 0)
 	fork := must3(s.Fork(t.Context(), c, next.HeadID, tree.NewConversation{}))(t)
-	check.Equal(t, "known of a fork", must(s.Recognize(t.Context(), fork.ID, tree.History{Messages: path("s")}))(t).Known, 0)
-	refused(t, "another tenant finds it", second(s.ForTenant("other").Recognize(t.Context(), c, tree.History{Messages: path("s")})), fault.NotFound)
-	p, err := s.ForTenant("other").AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: path("s", "u1")})
+	check.Equal(t, "known of a fork", must(s.Histories().Recognize(t.Context(), fork.ID, tree.History{Messages: path("s")}))(t).Known, 0)
+	refused(t, "another tenant finds it", second(s.ForTenant("other").Histories().Recognize(t.Context(), c, tree.History{Messages: path("s")})), fault.NotFound)
+	p, err := s.ForTenant("other").Histories().Append(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: path("s", "u1")})
 	check.That(t, errors.Is(err, fault.Conflict), "another tenant appends to it: %+v, %v", p, err)
 }
 
@@ -101,7 +101,7 @@ func TestAppendPathRefuses(t *testing.T) {
 		{nil, "messages"},
 	} {
 		for _, c := range []uuid.UUID{c, absent} {
-			_, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: test.path})
+			_, err := s.Histories().Append(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: test.path})
 			check.That(t, fault.Of(err) != nil && fault.Of(err).Field == test.field,
 				"%d messages: %v, want field %s", len(test.path), err, test.field)
 		}
@@ -123,9 +123,9 @@ func TestAppendPathConcurrently(t *testing.T) {
 			if i%2 == 1 {
 				all[1] = chat.Read([]byte(`{"content":[{"type":"text","text":"u1"}],"role":"user"}`))
 			}
-			p, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: all[:len(all)-i%2]})
+			p, err := s.Histories().Append(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: all[:len(all)-i%2]})
 			if err == nil {
-				p, err = s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: all})
+				p, err = s.Histories().Append(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: all})
 			}
 			check.That(t, err == nil, "%v", err)
 			heads[i] = p.HeadID
@@ -152,7 +152,7 @@ func TestRecognizeReadsOneMessage(t *testing.T) {
 	}
 	must(pool.Exec(t.Context(), "analyze nodes"))(t)
 	find := func(s *tree.Store) error {
-		p, err := s.Recognize(t.Context(), c, history)
+		p, err := s.Histories().Recognize(t.Context(), c, history)
 		check.That(t, p.Known == len(all) && p.HeadID == head, "found %+v, %v", p, err)
 		return err
 	}
@@ -160,7 +160,7 @@ func TestRecognizeReadsOneMessage(t *testing.T) {
 	check.That(t, e.rows <= 4, "it read %+v", e) // each is counted in its index, too
 	must(pool.Exec(t.Context(), `
 		update nodes set path_hash = substring($1::bytea for 7) || '\x000000000000000000' where id = $2`, last[:], uuid.UUID(head)))(t)
-	p, err := s.Recognize(t.Context(), c, history)
+	p, err := s.Histories().Recognize(t.Context(), c, history)
 	check.That(t, err == nil && p.Known == len(all)-1, "a hash that only begins alike is found: %+v, %v", p, err)
 }
 
@@ -202,7 +202,7 @@ func TestEverythingBelowAPathIsKnown(t *testing.T) {
 		Conversation: tree.NewConversation{ID: c},
 		Nodes:        []tree.BundleNode{{ID: imported, ParentID: running.MessageID, Body: path("u2")[0].Raw}},
 	}))(t)
-	p, err := s.Recognize(t.Context(), c, tree.History{Messages: path("s", "u1", "a1", "u2", "a2")})
+	p, err := s.Histories().Recognize(t.Context(), c, tree.History{Messages: path("s", "u1", "a1", "u2", "a2")})
 	check.That(t, err == nil && p.Known == 4 && p.HeadID == imported, "%+v, %v, want the imported message %s", p, err, imported)
 }
 
@@ -247,7 +247,7 @@ func TestSession(t *testing.T) {
 		"nothing that is known":               {path("u of another chat", "a of another chat", "u4"), uuid.Nil, 0, 0, 0},
 	} {
 		for _, session := range []bool{true, false} {
-			p, err := s.Recognize(t.Context(), c, tree.History{Messages: test.history, Session: session})
+			p, err := s.Histories().Recognize(t.Context(), c, tree.History{Messages: test.history, Session: session})
 			if !session {
 				test.known, test.prompt, test.head = test.alone, p.Prompt, uuid.Nil
 			}
@@ -267,7 +267,7 @@ func TestSession(t *testing.T) {
 	for i := range 3 { // each turn with another prompt
 		history[0] = path(fmt.Sprint("s at ", i))[0]
 		history = append(history, path(fmt.Sprint("u more ", i), fmt.Sprint("a more ", i))...)
-		must(s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: history, Session: true}))(t)
+		must(s.Histories().Append(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: history, Session: true}))(t)
 	}
 	check.Equal(t, "messages that three turns stored", count(t, s, c)-before, 6)
 }
@@ -289,7 +289,7 @@ func TestCompacted(t *testing.T) {
 		{path("s", "u1", "u2", "u3 edited", "u the second summary", "u6"), 2},
 	} {
 		before := count(t, s, c)
-		must(s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: test.history, Session: true}))(t)
+		must(s.Histories().Append(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: test.history, Session: true}))(t)
 		check.Equal(t, "new messages", count(t, s, c)-before, test.stored)
 	}
 	var branch []string
@@ -306,7 +306,7 @@ func TestRepetition(t *testing.T) {
 	s := tree.New(dbtest.New(t))
 	c := uuid.New()
 	whole := appendPath(t, s, c, path("u1", "a1", "u1", "a1", "u2", "a2"))
-	p, err := s.Recognize(t.Context(), c, tree.History{Messages: path("u1", "a1", "u2", "a2", "u3"), Session: true})
+	p, err := s.Histories().Recognize(t.Context(), c, tree.History{Messages: path("u1", "a1", "u2", "a2", "u3"), Session: true})
 	check.That(t, err == nil && p.HeadID == whole.HeadID && p.Known == 4 && p.Tokens == whole.Tokens*4/6, "%+v, %v", p, err)
 }
 
@@ -326,10 +326,10 @@ func TestOlderForm(t *testing.T) {
 	for i := range 25 { // more than are read at once
 		long = append(long, path(fmt.Sprint("a", i), fmt.Sprint("u", i))...)
 	}
-	check.Equal(t, "known behind what the client never saw", must(s.Recognize(t.Context(), c, tree.History{Messages: long[:4]}))(t).Known, 3)
+	check.Equal(t, "known behind what the client never saw", must(s.Histories().Recognize(t.Context(), c, tree.History{Messages: long[:4]}))(t).Known, 3)
 	head := appendPath(t, s, c, long).HeadID
 	must(pool.Exec(t.Context(), `update nodes set path_hash = substring(sha256(path_hash) for 16)`))(t)
 	must(pool.Exec(t.Context(), `update conversations set path_form = null`))(t)
-	p, err := s.Recognize(t.Context(), c, tree.History{Messages: long})
+	p, err := s.Histories().Recognize(t.Context(), c, tree.History{Messages: long})
 	check.That(t, err == nil && p.HeadID == head && p.Known == len(long), "%+v, %v", p, err)
 }

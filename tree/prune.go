@@ -38,9 +38,9 @@ func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Prun
 // PruneLeaf prunes a message without child messages. Any other message is a
 // fault.Conflict. If the message is the active head, back becomes the active head, or the
 // message's parent where back isn't there or is uuid.Nil.
-func (s *Store) PruneLeaf(ctx context.Context, conversationID, id, back uuid.UUID) (p Pruned, err error) {
-	defer db.Wrap(&err, "tree.PruneLeaf(%s, %s)", conversationID, id)
-	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
+func (s *Histories) PruneLeaf(ctx context.Context, conversationID, id, back uuid.UUID) (p Pruned, err error) {
+	defer db.Wrap(&err, "tree.Histories.PruneLeaf(%s, %s)", conversationID, id)
+	err = s.store().dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
 		leaf, err := s.Message(ctx, conversationID, id)
 		if err != nil {
 			return err
@@ -76,9 +76,9 @@ func (s *Store) PruneLeaf(ctx context.Context, conversationID, id, back uuid.UUI
 // more than one message. If the head is another one by now, that is a fault.Conflict of
 // the code changed_meanwhile, and of the code has_children if the branch would end above
 // its root while there are others.
-func (s *Store) ReplaceEnd(ctx context.Context, conversationID, headID, id uuid.UUID, by []NewMessage, goes func(parent Message) bool) (err error) {
-	defer db.Wrap(&err, "tree.ReplaceEnd(%s, %s to head %s)", conversationID, id, headID)
-	return s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
+func (s *Histories) ReplaceEnd(ctx context.Context, conversationID, headID, id uuid.UUID, by []NewMessage, goes func(parent Message) bool) (err error) {
+	defer db.Wrap(&err, "tree.Histories.ReplaceEnd(%s, %s to head %s)", conversationID, id, headID)
+	return s.store().dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
 		if uuid.UUID(c.HeadID.Bytes) != headID {
 			return errHeadMoved
 		}
@@ -132,7 +132,7 @@ func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID, anew
 		change.Kind = SummaryDeleted
 	}
 	event := AuditEvent{Action: string(change.Kind), ConversationID: change.ConversationID, SubjectID: id, Detail: fmt.Sprintf("%d messages, %d summaries", p.Messages-anew, p.Summaries)}
-	if err := s.Audit(ctx, event); err != nil {
+	if err := s.Admin().Audit(ctx, event); err != nil {
 		return p, err
 	}
 	if p.Messages == 0 {

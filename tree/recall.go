@@ -116,19 +116,19 @@ func (s *Index) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, 
 
 // Reading runs f with a Store whose reads see the database at one moment, in a
 // transaction of its own, or in the caller's.
-func (s *Store) Reading(ctx context.Context, f func(*Store) error) (err error) {
+func (s *Index) Reading(ctx context.Context, f func(*Store) error) (err error) {
 	starts, ok := s.h.(interface {
 		BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
 	})
 	if !ok {
-		return f(s)
+		return f(s.store())
 	}
 	tx, err := starts.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		db.Wrap(&err, "tree.Reading")
 		return err
 	}
-	err = f(s.over(tx))
+	err = f(s.store().over(tx))
 	if rollback := tx.Rollback(context.WithoutCancel(ctx)); err == nil { // it only reads
 		err = rollback
 		db.Wrap(&err, "tree.Reading")

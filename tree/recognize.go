@@ -54,8 +54,8 @@ type Path struct {
 // may differ, and the history may leave out the calls and results of which an answer came.
 // It is one query where the beginning is known up to the last answer and one question more.
 // An absent conversation is a fault.NotFound, and all of the history is the Rest.
-func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h History) (p Path, err error) {
-	defer db.Wrap(&err, "tree.Recognize(%s, %d messages)", conversationID, len(h.Messages))
+func (s *Histories) Recognize(ctx context.Context, conversationID uuid.UUID, h History) (p Path, err error) {
+	defer db.Wrap(&err, "tree.Histories.Recognize(%s, %d messages)", conversationID, len(h.Messages))
 	forms := make([][sha256.Size]byte, len(h.Messages))
 	lastAnswer := -1
 	for i, m := range h.Messages {
@@ -88,7 +88,7 @@ func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h Histo
 
 // followPath follows a path as far as the messages below it have the forms of a
 // history.
-func (s *Store) followPath(ctx context.Context, conversationID uuid.UUID, forms [][sha256.Size]byte, from Path) (Path, error) {
+func (s *Histories) followPath(ctx context.Context, conversationID uuid.UUID, forms [][sha256.Size]byte, from Path) (Path, error) {
 	params := db.FindPathParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader}
 	above := from.hash
 	for _, form := range forms[from.Known:] {
@@ -97,7 +97,7 @@ func (s *Store) followPath(ctx context.Context, conversationID uuid.UUID, forms 
 	}
 	row, err := s.q.FindPath(ctx, params)
 	if err == nil && !row.Current {
-		if err = s.rehash(ctx, conversationID); err == nil {
+		if err = s.store().rehash(ctx, conversationID); err == nil {
 			row, err = s.q.FindPath(ctx, params)
 		}
 	}
@@ -124,7 +124,7 @@ func instructs(role chat.Role) bool { return role == chat.System || role == chat
 // else on one of the newest ones, behind the beginning that is known. Where no answer of a
 // session does, it finds the last question on the active branch. Known is 0 where there is
 // none.
-func (s *Store) findRun(ctx context.Context, conversationID uuid.UUID, h History, forms [][sha256.Size]byte, begins Path) (Path, error) {
+func (s *Histories) findRun(ctx context.Context, conversationID uuid.UUID, h History, forms [][sha256.Size]byte, begins Path) (Path, error) {
 	l := runSearch{begins: begins, h: h, forms: forms}
 	for i, m := range slices.Backward(h.Messages) {
 		if i >= begins.Known && m.Role == chat.Assistant && len(l.answers) < maxRunAnswers {
@@ -136,15 +136,15 @@ func (s *Store) findRun(ctx context.Context, conversationID uuid.UUID, h History
 			l.said++
 		}
 	}
-	c, err := s.Conversation(ctx, conversationID)
+	c, err := s.store().Conversation(ctx, conversationID)
 	if err != nil || c.HeadID == uuid.Nil {
 		return Path{}, err
 	}
-	best, err := s.runOn(ctx, conversationID, c.HeadID, l)
+	best, err := s.store().runOn(ctx, conversationID, c.HeadID, l)
 	if err != nil || len(l.answers) == 0 || best.Known == l.answers[0]+1 {
 		return best, err
 	}
-	leaves, err := s.Branches(ctx, conversationID, Paging{Limit: maxRunBranches})
+	leaves, err := s.store().Branches(ctx, conversationID, Paging{Limit: maxRunBranches})
 	if err != nil {
 		return Path{}, err
 	}
@@ -152,7 +152,7 @@ func (s *Store) findRun(ctx context.Context, conversationID uuid.UUID, h History
 		if leaf.ID == c.HeadID {
 			continue
 		}
-		run, err := s.runOn(ctx, conversationID, leaf.ID, l)
+		run, err := s.store().runOn(ctx, conversationID, leaf.ID, l)
 		if err != nil {
 			return Path{}, err
 		}
@@ -162,7 +162,7 @@ func (s *Store) findRun(ctx context.Context, conversationID uuid.UUID, h History
 	}
 	if best.Known == 0 && h.Session {
 		l.answers = nil
-		return s.runOn(ctx, conversationID, c.HeadID, l)
+		return s.store().runOn(ctx, conversationID, c.HeadID, l)
 	}
 	return best, nil
 }

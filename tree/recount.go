@@ -60,7 +60,7 @@ func (s *Store) recountIn(ctx context.Context, conversationID pgtype.UUID, hash 
 			said[i] = chat.Read(row.Body)
 			named = appendHashes(named, said[i].Attachments())
 		}
-		there, err := s.Attachments(ctx, named...)
+		there, err := s.Attachments().All(ctx, named...)
 		if err != nil {
 			return err
 		}

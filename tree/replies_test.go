@@ -285,8 +285,8 @@ func TestRetractAll(t *testing.T) {
 		}
 		order := rapid.Permutation(answers).Draw(rt, "order")
 		for i, id := range order {
-			left := must(s.Retract(ctx, c.ID, id, one))(rt)
-			check.Fails(s.Retract(ctx, c.ID, id, one))(rt, "taken back twice", fault.NotFound)
+			left := must(s.Histories().Retract(ctx, c.ID, id, one))(rt)
+			check.Fails(s.Histories().Retract(ctx, c.ID, id, one))(rt, "taken back twice", fault.NotFound)
 			check.Fails(s.Answer(ctx, c.ID, id))(rt, "an answer that was taken back can be gone on from", fault.NotFound)
 			needed := map[uuid.UUID]bool{}
 			for _, rest := range order[i+1:] {
@@ -332,12 +332,12 @@ func TestForgetReplies(t *testing.T) {
 	known(running)
 
 	below := mustAppend(t, s, c.ID, done.MessageID, user("and?"))
-	must(s.Retract(t.Context(), c.ID, done.MessageID, func(tree.Message) int { return 0 }))(t)
+	must(s.Histories().Retract(t.Context(), c.ID, done.MessageID, func(tree.Message) int { return 0 }))(t)
 	noError(t, s.Replies().Forget(t.Context(), hour, hour))
-	deleted, err := s.Retracted(t.Context(), c.ID, done.MessageID)
+	deleted, err := s.Histories().Retracted(t.Context(), c.ID, done.MessageID)
 	check.That(t, deleted && err == nil, "%v, %v", deleted, err)
 	must(s.Prune(t.Context(), c.ID, below.ID))(t)
 	must(s.Prune(t.Context(), c.ID, done.MessageID))(t)
-	deleted, err = s.Retracted(t.Context(), c.ID, done.MessageID)
+	deleted, err = s.Histories().Retracted(t.Context(), c.ID, done.MessageID)
 	check.That(t, !deleted && err == nil, "the mark outlives its answer: %v", err)
 }

@@ -19,10 +19,10 @@ import (
 // stays, empty. left is how many messages the conversation still has.
 //
 // An answer that is marked already, or absent, is a fault.NotFound.
-func (s *Store) Retract(ctx context.Context, conversationID, id uuid.UUID, brought func(Message) int) (left int, err error) {
-	defer db.Wrap(&err, "tree.Retract(%s, %s)", conversationID, id)
-	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
-		if deleted, err := s.Retracted(ctx, conversationID, id); deleted || err != nil {
+func (s *Histories) Retract(ctx context.Context, conversationID, id uuid.UUID, brought func(Message) int) (left int, err error) {
+	defer db.Wrap(&err, "tree.Histories.Retract(%s, %s)", conversationID, id)
+	err = s.store().dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
+		if deleted, err := s.Histories().Retracted(ctx, conversationID, id); deleted || err != nil {
 			return cmp.Or[error](err, errMessageNotFound)
 		}
 		left, err = s.retract(ctx, c, id, brought)
@@ -62,7 +62,7 @@ func (s *Store) retract(ctx context.Context, c db.Conversation, id uuid.UUID, br
 		if id == uuid.Nil || top.Siblings.Count > 1 {
 			return left, nil
 		}
-		if deleted, err := s.Retracted(ctx, conversationID, id); !deleted || err != nil {
+		if deleted, err := s.Histories().Retracted(ctx, conversationID, id); !deleted || err != nil {
 			return left, err
 		}
 	}
@@ -101,7 +101,7 @@ func (s *Replies) Drop(ctx context.Context, conversationID, id uuid.UUID) (answe
 }
 
 // Retracted reports whether an answer is marked as deleted.
-func (s *Store) Retracted(ctx context.Context, conversationID, id uuid.UUID) (bool, error) {
-	r, err := s.Replies().One(ctx, conversationID, id)
+func (s *Histories) Retracted(ctx context.Context, conversationID, id uuid.UUID) (bool, error) {
+	r, err := s.store().Replies().One(ctx, conversationID, id)
 	return r.State == StateDeleted, ignoreNotFound(err)
 }

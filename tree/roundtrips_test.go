@@ -148,7 +148,7 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 		mustAppend(t, s, c, top.ID, user("another branch"))
 		chain := must(s.AppendChain(t.Context(), c, top.ID, chainOf(brought+1)))(t).Messages
 		sent.sql = nil
-		must(s.Retract(t.Context(), c, chain[brought].ID, func(tree.Message) int { return brought + 1 }))(t)
+		must(s.Histories().Retract(t.Context(), c, chain[brought].ID, func(tree.Message) int { return brought + 1 }))(t)
 		trips = append(trips, len(sent.sql))
 		check.Equal(t, "messages that are left, the two of the other branch", count(t, s, c), 2)
 	}

@@ -47,10 +47,10 @@ var (
 	errSharedNotFound = fault.New(fault.NotFound, "shared_not_found", "", "This link opens nothing: it was revoked, it has expired, or it never was. Ask the sender for a new one.")
 )
 
-// CreateShare makes a link to a branch. The token is what the link shows; it is
+// Create makes a link to a branch. The token is what the link shows; it is
 // not stored and can't be had again. A headID of uuid.Nil is the active head.
-func (s *Store) CreateShare(ctx context.Context, conversationID, headID uuid.UUID, n NewShare) (share Share, token string, err error) {
-	defer db.Wrap(&err, "tree.CreateShare(%s, head %s)", conversationID, headID)
+func (s *Shares) Create(ctx context.Context, conversationID, headID uuid.UUID, n NewShare) (share Share, token string, err error) {
+	defer db.Wrap(&err, "tree.Shares.Create(%s, head %s)", conversationID, headID)
 	p := db.InsertShareParams{ConversationID: toUUID(conversationID), ID: toUUID(n.ID), Summaries: n.Summaries, CreatedAt: now()}
 	if n.ID == uuid.Nil {
 		p.ID = toUUID(newID())
@@ -66,7 +66,7 @@ func (s *Store) CreateShare(ctx context.Context, conversationID, headID uuid.UUI
 	hash := sha256.Sum256(secret)
 	p.SecretHash = hash[:]
 	var row db.Share
-	err = s.inTurn(ctx, conversationID, func(s *Store) error {
+	err = s.store().inTurn(ctx, conversationID, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func (s *Store) CreateShare(ctx context.Context, conversationID, headID uuid.UUI
 		if err != nil {
 			return err
 		}
-		return s.Audit(ctx, AuditEvent{Action: ActionShareCreated, ConversationID: conversationID, SubjectID: row.ID.Bytes})
+		return s.Admin().Audit(ctx, AuditEvent{Action: ActionShareCreated, ConversationID: conversationID, SubjectID: row.ID.Bytes})
 	})
 	if err != nil {
 		return share, "", err
@@ -101,12 +101,12 @@ func (s *Store) CreateShare(ctx context.Context, conversationID, headID uuid.UUI
 	return fromShare(row), shareTokenPrefix + base64.RawURLEncoding.EncodeToString(raw), nil
 }
 
-// Shares lists the links of a conversation, the newest first, expired ones too.
-func (s *Store) Shares(ctx context.Context, conversationID uuid.UUID) (_ []Share, err error) {
-	defer db.Wrap(&err, "tree.Shares(%s)", conversationID)
+// All lists the links of a conversation, the newest first, expired ones too.
+func (s *Shares) All(ctx context.Context, conversationID uuid.UUID) (_ []Share, err error) {
+	defer db.Wrap(&err, "tree.Shares.All(%s)", conversationID)
 	rows, err := s.q.ListShares(ctx, db.ListSharesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	if err == nil && len(rows) == 0 {
-		_, err = s.Conversation(ctx, conversationID)
+		_, err = s.store().Conversation(ctx, conversationID)
 	}
 	if err != nil {
 		return nil, err
@@ -118,16 +118,16 @@ func (s *Store) Shares(ctx context.Context, conversationID uuid.UUID) (_ []Share
 	return shares, nil
 }
 
-// RevokeShare ends a link: what it showed is not shown from the next request on.
-func (s *Store) RevokeShare(ctx context.Context, conversationID, id uuid.UUID) (err error) {
-	defer db.Wrap(&err, "tree.RevokeShare(%s, %s)", conversationID, id)
-	return s.inTx(ctx, func(s *Store) error {
+// Revoke ends a link: what it showed is not shown from the next request on.
+func (s *Shares) Revoke(ctx context.Context, conversationID, id uuid.UUID) (err error) {
+	defer db.Wrap(&err, "tree.Shares.Revoke(%s, %s)", conversationID, id)
+	return s.store().inTx(ctx, func(s *Store) error {
 		n, err := s.q.DeleteShare(ctx, db.DeleteShareParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, Reader: s.reader})
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			return s.Audit(ctx, AuditEvent{Action: ActionShareRevoked, ConversationID: conversationID, SubjectID: id})
+			return s.Admin().Audit(ctx, AuditEvent{Action: ActionShareRevoked, ConversationID: conversationID, SubjectID: id})
 		}
 		if _, err := s.Conversation(ctx, conversationID); err != nil {
 			return err
@@ -195,10 +195,10 @@ type Link struct {
 // ID returns the id of the share.
 func (l *Link) ID() uuid.UUID { return l.share.ID }
 
-// OpenLink finds what a token opens, by one row. Any token that opens nothing
+// Open finds what a token opens, by one row. Any token that opens nothing
 // gives the same fault.NotFound.
-func (s *Store) OpenLink(ctx context.Context, token string) (_ *Link, err error) {
-	defer db.Wrap(&err, "tree.OpenLink")
+func (s *Shares) Open(ctx context.Context, token string) (_ *Link, err error) {
+	defer db.Wrap(&err, "tree.Shares.Open")
 	conversationID, id, secret, ok := readShareToken(token)
 	if !ok {
 		return nil, errSharedNotFound
@@ -212,7 +212,7 @@ func (s *Store) OpenLink(ctx context.Context, token string) (_ *Link, err error)
 	if subtle.ConstantTimeCompare(hash[:], row.Share.SecretHash) != 1 || !share.ExpiresAt.IsZero() && !share.ExpiresAt.After(time.Now()) {
 		return nil, errSharedNotFound
 	}
-	return &Link{s.ForTenant(row.TenantID), share, row.Title, secret}, nil
+	return &Link{s.store().ForTenant(row.TenantID), share, row.Title, secret}, nil
 }
 
 // Read reads what the link shows: the messages of its branch, the newest page
@@ -251,11 +251,11 @@ func orGone(err error) error {
 }
 
 func (s *Store) sharedSummary(ctx context.Context, share Share) (*SharedSummary, error) {
-	id, err := s.ApplicableSummary(ctx, share.ConversationID, share.HeadID)
+	id, err := s.Summaries().Applicable(ctx, share.ConversationID, share.HeadID)
 	if err != nil || id == uuid.Nil {
 		return nil, err
 	}
-	summary, err := s.Summary(ctx, share.ConversationID, id)
+	summary, err := s.Summaries().One(ctx, share.ConversationID, id)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // CheckWrites checks that the database takes writes: see [db.CheckWrites].
-func (s *Store) CheckWrites(ctx context.Context) error { return db.CheckWrites(ctx, s.h) }
+func (s *Admin) CheckWrites(ctx context.Context) error { return db.CheckWrites(ctx, s.h) }
 
 // commits tells whether a write that has returned is committed: not in a
 // transaction of the caller's.

@@ -11,18 +11,18 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// AddSummary inserts a summary node. Its anchor must be a message of the
+// Add inserts a summary node. Its anchor must be a message of the
 // conversation, its cutoff the anchor or an ancestor of the anchor, and its body
 // a user message. Anything else is a fault.Invalid. The cost grows with the
 // messages between anchor and cutoff.
-func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewSummary) (_ Summary, err error) {
-	defer db.Wrap(&err, "tree.AddSummary(%s, anchor %s)", conversationID, n.AnchorID)
-	d, err := s.summaryDraft(ctx, n)
+func (s *Summaries) Add(ctx context.Context, conversationID uuid.UUID, n NewSummary) (_ Summary, err error) {
+	defer db.Wrap(&err, "tree.Summaries.Add(%s, anchor %s)", conversationID, n.AnchorID)
+	d, err := s.store().summaryDraft(ctx, n)
 	if err != nil {
 		return Summary{}, err
 	}
 	var node db.Node
-	err = s.inTurn(ctx, conversationID, func(s *Store) error {
+	err = s.store().inTurn(ctx, conversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}

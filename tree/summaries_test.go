@@ -30,14 +30,14 @@ func thread(t *testing.T, s *tree.Store, conversation, parent uuid.UUID, texts .
 func mustSummarize(t *testing.T, s *tree.Store, conversation, anchor uuid.UUID, text string, r tree.SummaryRange, at time.Time) uuid.UUID {
 	t.Helper()
 	r.Model = "a test"
-	n := must(s.AddSummary(t.Context(), conversation, tree.NewSummary{AnchorID: anchor, Body: said(tree.RoleUser, text), Range: r, CreatedAt: at}))(t)
+	n := must(s.Summaries().Add(t.Context(), conversation, tree.NewSummary{AnchorID: anchor, Body: said(tree.RoleUser, text), Range: r, CreatedAt: at}))(t)
 	return n.ID
 }
 
 // compact records the compaction at an anchor that merges a prior summary.
 func compact(t *testing.T, s *tree.Store, conversation, anchor, cutoff, prior uuid.UUID) tree.Compaction {
 	t.Helper()
-	return must(s.RecordCompaction(t.Context(), tree.Compaction{
+	return must(s.Summaries().Record(t.Context(), tree.Compaction{
 		ConversationID: conversation, ID: uuid.New(), HeadID: anchor, AnchorID: anchor, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
 		Settings: []byte(`{}`), Attempts: []byte(`[]`),
 	}, &tree.NewSummary{AnchorID: anchor, Body: said(tree.RoleUser, "merged"), Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "a test"}}))(t)
@@ -146,7 +146,7 @@ func TestViewIsTheSame(t *testing.T) {
 	}
 	prior := uuid.Nil
 	for _, anchor := range []int{5, 6} {
-		summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{
+		summary := must(s.Summaries().Add(t.Context(), c.ID, tree.NewSummary{
 			AnchorID: line[anchor].ID, Body: []byte(fmt.Sprintf(`{"role":"user","content":"summary %d"}`, anchor)), Metadata: []byte(`{"by": "us"}`),
 			Range: tree.SummaryRange{LastSummarizedID: line[anchor-1].ID, PriorSummaryID: prior, KeptIDs: []uuid.UUID{line[2].ID, line[3].ID}, Model: "m"},
 		}))(t)

@@ -25,21 +25,21 @@ type Tenant struct {
 	Keys            int        `json:"keys"`       // that are good
 	UpdatedAt       *time.Time `json:"updated_at"` // when something was last said or pruned; nil without conversations
 
-	MessageBytes  *int64 `json:"message_bytes,omitempty"` // of [Store.MessageSize]; nil where nobody asked
+	MessageBytes  *int64 `json:"message_bytes,omitempty"` // of [Admin.MessageSize]; nil where nobody asked
 	MessageTokens *int64 `json:"message_tokens,omitempty"`
 }
 
 // Tenants lists who has conversations, attachments or keys, by id. It counts all
 // conversations of the database, by an index.
-func (s *Store) Tenants(ctx context.Context) (_ []Tenant, err error) {
+func (s *Admin) Tenants(ctx context.Context) (_ []Tenant, err error) {
 	defer db.Wrap(&err, "tree.Tenants")
 	return s.tenants(ctx, pgtype.Text{})
 }
 
 // Tenant returns what the Store's tenant has. It is a fault.NotFound where that is
 // nothing, and no key either.
-func (s *Store) Tenant(ctx context.Context) (_ Tenant, err error) {
-	defer db.Wrap(&err, "tree.Tenant(%q)", s.tenant)
+func (s *Admin) Tenant(ctx context.Context) (_ Tenant, err error) {
+	defer db.Wrap(&err, "tree.Admin.Tenant(%q)", s.tenant)
 	found, err := s.tenants(ctx, textOrNull(s.tenant))
 	if err == nil && len(found) == 0 {
 		err = fault.New(fault.NotFound, "tenant_not_found", "tenant_id", "There is no tenant %q. List the tenants to see which there are.", s.tenant)
@@ -50,7 +50,7 @@ func (s *Store) Tenant(ctx context.Context) (_ Tenant, err error) {
 	return found[0], nil
 }
 
-func (s *Store) tenants(ctx context.Context, id pgtype.Text) ([]Tenant, error) {
+func (s *Admin) tenants(ctx context.Context, id pgtype.Text) ([]Tenant, error) {
 	byID := map[string]*Tenant{}
 	of := func(id string) *Tenant {
 		if byID[id] == nil {
@@ -91,9 +91,9 @@ func (s *Store) tenants(ctx context.Context, id pgtype.Text) ([]Tenant, error) {
 
 // MessageSize returns the bytes and the tokens of the tenant's messages. It reads all
 // of them.
-func (s *Store) MessageSize(ctx context.Context) (bytes, tokens int64, err error) {
-	defer db.Wrap(&err, "tree.MessageSize(%q)", s.tenant)
-	err = s.allowLongStatements(ctx, func() error {
+func (s *Admin) MessageSize(ctx context.Context) (bytes, tokens int64, err error) {
+	defer db.Wrap(&err, "tree.Admin.MessageSize(%q)", s.tenant)
+	err = s.store().allowLongStatements(ctx, func() error {
 		row, err := s.q.SumBodies(ctx, s.tenant)
 		bytes, tokens = row.Bytes, row.Tokens
 		return err
@@ -108,8 +108,8 @@ const idleBatch = 100
 // time, pinned and archived ones included. It returns how many
 // conversations and messages went, also beside an error. each, if it isn't nil, is
 // called after each conversation. The cost is that of [Store.DeleteConversation].
-func (s *Store) DeleteIdle(ctx context.Context, since time.Time, each func()) (conversations, messages int, err error) {
-	defer db.Wrap(&err, "tree.DeleteIdle(%q, %s)", s.tenant, since)
+func (s *Admin) DeleteIdle(ctx context.Context, since time.Time, each func()) (conversations, messages int, err error) {
+	defer db.Wrap(&err, "tree.Admin.DeleteIdle(%q, %s)", s.tenant, since)
 	for _, o := range []Order{{}, {Pinned: true}, {Archived: true}, {Archived: true, Pinned: true}} {
 		for {
 			ids, err := s.q.ListIdleConversations(ctx, db.ListIdleConversationsParams{TenantID: s.tenant, Archived: o.Archived, Pinned: o.Pinned, Before: since, RowLimit: idleBatch})
@@ -138,8 +138,8 @@ func (s *Store) DeleteIdle(ctx context.Context, since time.Time, each func()) (c
 }
 
 // deleteIdle deletes a conversation, unless it is gone or somebody went on with it.
-func (s *Store) deleteIdle(ctx context.Context, id uuid.UUID, since time.Time) (deleted bool, messages int, err error) {
-	err = s.dropping(ctx, id, func(s *Store, c db.Conversation) error {
+func (s *Admin) deleteIdle(ctx context.Context, id uuid.UUID, since time.Time) (deleted bool, messages int, err error) {
+	err = s.store().dropping(ctx, id, func(s *Store, c db.Conversation) error {
 		if !c.UpdatedAt.Before(since) {
 			return nil
 		}
@@ -159,8 +159,8 @@ func (s *Store) deleteIdle(ctx context.Context, id uuid.UUID, since time.Time) (
 //
 // It is a fault.Conflict where the tenant's keys are the only ones: a server
 // without a key would be open to everybody.
-func (s *Store) DeleteTenant(ctx context.Context, each func()) (went Tenant, err error) {
-	defer db.Wrap(&err, "tree.DeleteTenant(%q)", s.tenant)
+func (s *Admin) DeleteTenant(ctx context.Context, each func()) (went Tenant, err error) {
+	defer db.Wrap(&err, "tree.Admin.DeleteTenant(%q)", s.tenant)
 	if err := s.checkOtherKeys(ctx); err != nil {
 		return went, err
 	}
@@ -178,7 +178,7 @@ func (s *Store) DeleteTenant(ctx context.Context, each func()) (went Tenant, err
 		return went, err
 	}
 	went.Attachments = there.Attachments // deleting their messages may have taken some
-	return went, s.inTx(ctx, func(s *Store) error {
+	return went, s.store().inTx(ctx, func(s *Store) error {
 		return s.allowLongStatements(ctx, func() error {
 			for _, forget := range []func(context.Context, string) error{
 				s.q.DeleteTenantAttachments, s.q.DeleteTenantSegments, s.q.DeleteTenantChanges, s.q.DeleteTenantLimits,
@@ -195,15 +195,15 @@ func (s *Store) DeleteTenant(ctx context.Context, each func()) (went Tenant, err
 			if err != nil {
 				return err
 			}
-			return s.Audit(ctx, AuditEvent{Action: ActionTenantDeleted, Detail: fmt.Sprintf("%d conversations, %d attachments, %d keys", went.Conversations, went.Attachments, went.Keys)})
+			return s.Admin().Audit(ctx, AuditEvent{Action: ActionTenantDeleted, Detail: fmt.Sprintf("%d conversations, %d attachments, %d keys", went.Conversations, went.Attachments, went.Keys)})
 		})
 	})
 }
 
 // RevokeKeys revokes the tenant's keys, and returns how many were good. See
 // DeleteTenant for the error.
-func (s *Store) RevokeKeys(ctx context.Context) (revoked int, err error) {
-	defer db.Wrap(&err, "tree.RevokeKeys(%q)", s.tenant)
+func (s *Admin) RevokeKeys(ctx context.Context) (revoked int, err error) {
+	defer db.Wrap(&err, "tree.Admin.RevokeKeys(%q)", s.tenant)
 	if err := s.checkOtherKeys(ctx); err != nil {
 		return 0, err
 	}
@@ -211,7 +211,7 @@ func (s *Store) RevokeKeys(ctx context.Context) (revoked int, err error) {
 	return int(n), err
 }
 
-func (s *Store) checkOtherKeys(ctx context.Context) error {
+func (s *Admin) checkOtherKeys(ctx context.Context) error {
 	only, err := s.q.HasOnlyKeys(ctx, s.tenant)
 	if err == nil && only {
 		err = fault.New(fault.Conflict, "last_keys", "", "No other tenant has a key, and a server without keys is open to everybody. Make a key for another tenant first.")

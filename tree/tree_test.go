@@ -134,18 +134,20 @@ func TestTenants(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"Conversation":       func() error { return second(mine.Conversation(ctx, c.ID)) },
 		"UpdateConversation": func() error { return second(mine.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{HeadID: m.ID})) },
-		"FindCall":           func() error { return second(mine.FindCall(ctx, c.ID, "x")) },
-		"OpenCalls":          func() error { return second(mine.OpenCalls(ctx, c.ID, m.ID)) },
+		"FindCall":           func() error { return second(mine.Histories().FindCall(ctx, c.ID, "x")) },
+		"OpenCalls":          func() error { return second(mine.Histories().OpenCalls(ctx, c.ID, m.ID)) },
 		"DeleteConversation": func() error { return mine.DeleteConversation(ctx, c.ID) },
 		"Append":             func() error { return second(mine.Append(ctx, c.ID, m.ID, user("x"))) },
 		"Append again": func() error {
 			return second(mine.Append(ctx, c.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)}))
 		},
-		"AppendChain":    func() error { return second(mine.AppendChain(ctx, c.ID, m.ID, []tree.NewMessage{user("x")})) },
-		"Message":        func() error { return second(mine.Message(ctx, c.ID, m.ID)) },
-		"Retract":        func() error { return second(mine.Retract(ctx, c.ID, m.ID, func(tree.Message) int { return 1 })) },
-		"Attachment":     func() error { return third(mine.Attachment(ctx, file.Hash)) },
-		"AttachmentText": func() error { return second(mine.AttachmentText(ctx, file.Hash)) },
+		"AppendChain": func() error { return second(mine.AppendChain(ctx, c.ID, m.ID, []tree.NewMessage{user("x")})) },
+		"Message":     func() error { return second(mine.Message(ctx, c.ID, m.ID)) },
+		"Retract": func() error {
+			return second(mine.Histories().Retract(ctx, c.ID, m.ID, func(tree.Message) int { return 1 }))
+		},
+		"Attachment":     func() error { return third(mine.Attachments().One(ctx, file.Hash)) },
+		"AttachmentText": func() error { return second(mine.Attachments().Text(ctx, file.Hash)) },
 		"Append that names a file": func() error {
 			return second(mine.Append(ctx, own.ID, uuid.Nil, tree.NewMessage{Message: chat.Read(naming("x", file))}))
 		},
@@ -166,20 +168,20 @@ func TestTenants(t *testing.T) {
 		"Fork":   func() error { return third(mine.Fork(ctx, c.ID, m.ID, tree.NewConversation{})) },
 		"Search": func() error { return second(find(ctx, mine, "secret", c.ID, tree.Paging{})) },
 		"AddSummary": func() error {
-			return second(mine.AddSummary(ctx, c.ID, tree.NewSummary{AnchorID: m.ID, Body: m.Body, Range: tree.SummaryRange{LastSummarizedID: m.ID, Model: "x"}}))
+			return second(mine.Summaries().Add(ctx, c.ID, tree.NewSummary{AnchorID: m.ID, Body: m.Body, Range: tree.SummaryRange{LastSummarizedID: m.ID, Model: "x"}}))
 		},
 		"Export":            func() error { return third(mine.Export(ctx, c.ID)) },
 		"Head":              func() error { return second(mine.Head(ctx, c.ID)) },
 		"View":              func() error { return second(mine.View(ctx, c.ID, m.ID, 1<<40)) },
 		"View, no bodies":   func() error { return second(mine.View(ctx, c.ID, m.ID, 1<<40, tree.Skeleton())) },
 		"Messages":          func() error { return second(mine.Messages(ctx, c.ID, []uuid.UUID{m.ID})) },
-		"Summary":           func() error { return second(mine.Summary(ctx, c.ID, m.ID)) },
-		"Summaries":         func() error { return second(mine.Summaries(ctx, c.ID)) },
-		"SummariesOnBranch": func() error { return second(mine.SummariesOnBranch(ctx, c.ID, m.ID)) },
-		"Compactions":       func() error { return second(mine.Compactions(ctx, c.ID, tree.Paging{})) },
+		"Summary":           func() error { return second(mine.Summaries().One(ctx, c.ID, m.ID)) },
+		"Summaries":         func() error { return second(mine.Summaries().All(ctx, c.ID)) },
+		"SummariesOnBranch": func() error { return second(mine.Summaries().OnBranch(ctx, c.ID, m.ID)) },
+		"Compactions":       func() error { return second(mine.Summaries().Compactions(ctx, c.ID, tree.Paging{})) },
 		"Lock":              func() error { return mine.Lock(ctx, c.ID) },
 		"BranchState":       func() error { return second(mine.Index().BranchState(ctx, c.ID, m.ID)) },
-		"BranchFrom":        func() error { return third(mine.BranchFrom(ctx, c.ID, m.ID, m.ID, 1)) },
+		"BranchFrom":        func() error { return third(mine.Histories().BranchFrom(ctx, c.ID, m.ID, m.ID, 1)) },
 		"Branch": func() error {
 			for _, err := range mine.Branch(ctx, c.ID, m.ID, 0) {
 				return err
@@ -249,7 +251,7 @@ func TestAddSummaryRefuses(t *testing.T) {
 		{"a system message", left.ID, root.ID, said(tree.RoleSystem, "summary"), "invalid_role"},
 		{"no text", left.ID, root.ID, said(tree.RoleUser, ""), "empty_content"},
 	} {
-		_, err := s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: test.anchor, Body: test.body,
+		_, err := s.Summaries().Add(t.Context(), c.ID, tree.NewSummary{AnchorID: test.anchor, Body: test.body,
 			Range: tree.SummaryRange{LastSummarizedID: test.cutoff, Model: "test"}})
 		var e *fault.Error
 		check.That(t, errors.As(err, &e) && e.Code == test.code, "%s: %v, want %s", test.name, err, test.code)
@@ -302,6 +304,6 @@ func TestFindCall(t *testing.T) {
 	mustAppend(t, s, c.ID, uuid.Nil, raw(`{"role":"assistant","content":"a","tool_calls":null}`))
 	call(other.ID, "a")
 	call(c.ID, "ab")
-	check.Equal(t, "the newest", must(s.FindCall(t.Context(), c.ID, "a"))(t), want.ID)
-	refused(t, "a call that nobody made", second(s.FindCall(t.Context(), c.ID, "b")), fault.NotFound)
+	check.Equal(t, "the newest", must(s.Histories().FindCall(t.Context(), c.ID, "a"))(t), want.ID)
+	refused(t, "a call that nobody made", second(s.Histories().FindCall(t.Context(), c.ID, "b")), fault.NotFound)
 }

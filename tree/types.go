@@ -274,9 +274,9 @@ type NewSummary struct {
 	Metadata  json.RawMessage
 	Tokens    int // what its message costs in a context, kept text and all; 0: what Body costs
 	CreatedAt time.Time
-	Over      uuid.UUID // for RecordCompaction: the summary that has to apply at the anchor still; uuid.Nil: the one that was merged
+	Over      uuid.UUID // for Summaries.Record: the summary that has to apply at the anchor still; uuid.Nil: the one that was merged
 
-	// For RecordCompaction: the deepest message that was read, the anchor or one below
+	// For Summaries.Record: the deepest message that was read, the anchor or one below
 	// it, and its Version from before that. uuid.Nil: the anchor, of any version.
 	ReadID      uuid.UUID
 	ReadVersion Version

@@ -144,7 +144,7 @@ func (h *Hub) readOne(ctx context.Context, key conversationKey) error {
 		if oldest := time.Now().Add(-tree.KeepChanges); since.Before(oldest) {
 			since = oldest
 		}
-		changes, err := h.cfg.Store.Changes(ctx, key.conversation, last.sequence, since.Add(-overlap), atOnce)
+		changes, err := h.cfg.Store.Feed().Changes(ctx, key.conversation, last.sequence, since.Add(-overlap), atOnce)
 		if err != nil || len(changes) == 0 {
 			return err
 		}

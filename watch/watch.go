@@ -44,7 +44,7 @@ func (h *Hub) Watch(ctx context.Context, tenantID string, conversationID uuid.UU
 	}
 	store := h.cfg.Store.ForTenant(tenantID)
 	if conversationID != uuid.Nil { // before anything is read for it
-		if _, err := store.ChangeCount(ctx, conversationID); err != nil {
+		if _, err := store.Feed().ChangeCount(ctx, conversationID); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +75,7 @@ func (h *Hub) Watch(ctx context.Context, tenantID string, conversationID uuid.UU
 // between.
 func (w *Watch) catchUp(ctx context.Context, store *tree.Store, last *int64) ([]tree.Change, error) {
 	if w.conversation != uuid.Nil {
-		count, err := store.ChangeCount(ctx, w.conversation)
+		count, err := store.Feed().ChangeCount(ctx, w.conversation)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (w *Watch) catchUp(ctx context.Context, store *tree.Store, last *int64) ([]
 		if last == nil || *last > count {
 			return nil, nil
 		}
-		missed, err := store.Changes(ctx, w.conversation, *last, time.Time{}, maxQueue)
+		missed, err := store.Feed().Changes(ctx, w.conversation, *last, time.Time{}, maxQueue)
 		complete := *last == count || len(missed) > 0 && missed[0].Sequence == *last+1 && len(missed) < maxQueue
 		// Rows of a conversation of the same id that was deleted may be another tenant's.
 		foreign := slices.ContainsFunc(missed, func(c tree.Change) bool { return c.TenantID != w.tenant })

@@ -86,7 +86,7 @@ func everything(t *testing.T, s *tree.Store) (told []string) {
 	tell(tree.HeadMoved, aside.ID, none, aside.ID, 0)
 	tell(tree.ConversationUpdated, none, none, aside.ID, 0)
 	check.Must(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))(t) // nothing new
-	summary := check.Must(s.AddSummary(ctx, c.ID, tree.NewSummary{
+	summary := check.Must(s.Summaries().Add(ctx, c.ID, tree.NewSummary{
 		AnchorID: chain[1].ID, Body: json.RawMessage(`{"role":"user","content":"a summary"}`), Range: tree.SummaryRange{LastSummarizedID: chain[0].ID, Model: "m"},
 	}))(t)
 	tell(tree.SummaryCreated, summary.ID, chain[1].ID, aside.ID, 0)
@@ -194,7 +194,7 @@ func TestCannotReadOn(t *testing.T) {
 	pool := dbtest.New(t)
 	a := newServer(t, pool, silent)
 	c := check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
-	count := check.Must(a.store.ChangeCount(t.Context(), c.ID))(t)
+	count := check.Must(a.store.Feed().ChangeCount(t.Context(), c.ID))(t)
 	for range 3 {
 		check.Must(a.store.Append(t.Context(), c.ID, uuid.Nil, user("x")))(t)
 	}
@@ -224,7 +224,7 @@ func TestTenantsAreApart(t *testing.T) {
 	acme, other := a.store.ForTenant("acme"), a.store.ForTenant("other")
 	id := uuid.New()
 	check.Must3(acme.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
-	first := check.Must(acme.ChangeCount(t.Context(), id))(t)
+	first := check.Must(acme.Feed().ChangeCount(t.Context(), id))(t)
 	var own, all []*Watch
 	for _, s := range []testServer{a, b} {
 		own, all = append(own, s.watch(t, "acme", id, nil)), append(all, s.watch(t, "acme", uuid.Nil, nil))

@@ -15,7 +15,7 @@ func TestDemoOpens(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.conversation("Another", "Two?", "Two.")
-	check.Must(transfer.Import(t.Context(), s.store, bytes.NewReader(testdata.Demo), transfer.Options{PublicIDs: true}))(t)
+	check.Must(transfer.Import(t.Context(), transfer.Into(s.store), bytes.NewReader(testdata.Demo), transfer.Options{PublicIDs: true}))(t)
 	b := newTab(t, s, "/")
 	b.until(`document.querySelector('.title')?.innerText === 'A hedge that grows back'`)
 	// Once: whoever goes back to the start finds it.

@@ -109,7 +109,7 @@ func TestHostileMessages(t *testing.T) {
 		map[string]any{"type": "file", "file": map[string]any{"filename": "<img src=x onerror=window.ran='file'>"}},
 	}})
 	body, _ := json.Marshal(map[string]string{"role": "user", "content": strings.Join(texts[:files], "\n\n")}) // strings marshal
-	check.Must(s.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+	check.Must(s.store.Summaries().Add(t.Context(), c.ID, tree.NewSummary{
 		AnchorID: parent, Body: body, Range: tree.SummaryRange{LastSummarizedID: ids[4], Model: "<u onclick=window.ran='model'>"},
 	}))(t)
 

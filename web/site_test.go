@@ -199,7 +199,7 @@ func (b *tab) prefer(dark, calm bool) {
 // summary adds a summary with an anchor and a cutoff, and gives its id.
 func (s *site) summary(conversation, anchor, cutoff uuid.UUID) uuid.UUID {
 	s.t.Helper()
-	n := check.Must(s.store.AddSummary(s.t.Context(), conversation, tree.NewSummary{
+	n := check.Must(s.store.Summaries().Add(s.t.Context(), conversation, tree.NewSummary{
 		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"They spoke of trees."}`),
 		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "offline-digest"},
 	}))(s.t)

@@ -24,7 +24,7 @@ func importDemo(ctx context.Context, store *tree.Store, log *slog.Logger) error 
 	if _, err := store.Conversation(ctx, demoID); !errors.Is(err, fault.NotFound) {
 		return err
 	}
-	report, err := transfer.Import(ctx, store, bytes.NewReader(testdata.Demo), transfer.Options{PublicIDs: true})
+	report, err := transfer.Import(ctx, transfer.Into(store), bytes.NewReader(testdata.Demo), transfer.Options{PublicIDs: true})
 	if err != nil {
 		return fmt.Errorf("the demonstration conversation: %w", err)
 	}

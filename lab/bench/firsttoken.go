@@ -46,7 +46,7 @@ func (r *run) openAI(ctx context.Context) (err error) {
 		}
 		if n > tail {
 			body, _ := json.Marshal(map[string]string{"role": "user", "content": p.text(500)}) // strings always encode
-			if _, err := p.store.AddSummary(ctx, at.id, tree.NewSummary{
+			if _, err := p.store.Summaries().Add(ctx, at.id, tree.NewSummary{
 				AnchorID: at.head, Range: tree.SummaryRange{LastSummarizedID: at.head, Model: "made up"}, Body: body,
 			}); err != nil {
 				return err

@@ -65,7 +65,7 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 		if id == uuid.Nil {
 			return s, "", nil
 		}
-		s, err = store.Summary(ctx, k.ConversationID, id)
+		s, err = store.Summaries().One(ctx, k.ConversationID, id)
 		if errors.Is(err, fault.NotFound) {
 			r.Missing = append(r.Missing, "The summary that was "+what+" was deleted.")
 			return s, "", nil

@@ -74,7 +74,7 @@ func (s *Service) Question(ctx context.Context, question string) Vector {
 }
 
 // Step embeds one batch of the messages of a conversation that lack a vector: with a
-// place, of those that were appended after that change (see tree.Store.Unembedded). It
+// place, of those that were appended after that change (see tree.Index.Unembedded). It
 // returns how many it stored, and how many it found, which is 0 at the end. It asks the
 // model while it holds nothing of the database. Errors are the database's, an
 // *llm.Error or an *llm.SparedError.

@@ -256,7 +256,7 @@ func TestImportedSummaryIsMarkedForTools(t *testing.T) {
 		}
 		check.Must(a.store.Import(t.Context(), bundle))(t)
 		if !imported {
-			check.Must(a.store.AddSummary(t.Context(), id, summary))(t)
+			check.Must(a.store.Summaries().Add(t.Context(), id, summary))(t)
 		}
 		read := call[mcp.ReadBranch](c, "read_branch", m{"conversation_id": id.String(), "as_context": true})
 		check.That(t, len(read.Messages) == 2 && read.Imported == imported, "imported: %v, and the context is %+v", imported, read)

@@ -52,7 +52,7 @@ func (s *showing) part(p chat.Part) (json.RawMessage, error) {
 	if !ok || s.taken >= maxShown {
 		return p.Encode(), nil
 	}
-	stored, data, err := s.r.Store().Attachment(s.r.Context(), named.Hash)
+	stored, data, err := s.r.Store().Attachments().One(s.r.Context(), named.Hash)
 	switch {
 	case errors.Is(err, fault.NotFound):
 		return p.Encode(), nil

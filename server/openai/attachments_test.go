@@ -35,7 +35,7 @@ func dataURL(mediaType string, data []byte) string {
 // attached tells whether a tenant has an attachment with these bytes.
 func (a *api) attached(tenant string, data []byte) bool {
 	a.t.Helper()
-	_, got, err := a.store.ForTenant(tenant).Attachment(a.t.Context(), sha256.Sum256(data))
+	_, got, err := a.store.ForTenant(tenant).Attachments().One(a.t.Context(), sha256.Sum256(data))
 	check.Need(a.t, err == nil || errors.Is(err, fault.NotFound), "%v", err)
 	return err == nil && bytes.Equal(got, data)
 }

@@ -99,7 +99,7 @@ func compactAll(r *server.Request, req *wire.Request) (c compaction, err error) 
 
 // compactBranch saves a summary of a branch up to its head.
 func compactBranch(r *server.Request, head recognize.Message, demand summarize.Demand) (compaction, error) {
-	open, err := r.Store().OpenCalls(r.Context(), head.ConversationID, head.ID)
+	open, err := r.Store().Histories().OpenCalls(r.Context(), head.ConversationID, head.ID)
 	if err == nil && len(open) > 0 {
 		err = wire.NoOutput(open[0])
 	}
@@ -205,7 +205,7 @@ func compactedAt(r *server.Request, c wire.Compaction) (*recognize.Message, erro
 	if c.Summary.Conversation == uuid.Nil {
 		return nil, nil
 	}
-	s, err := r.Store().Summary(r.Context(), c.Summary.Conversation, c.Summary.Node)
+	s, err := r.Store().Summaries().One(r.Context(), c.Summary.Conversation, c.Summary.Node)
 	if err == nil {
 		if c.Head == uuid.Nil {
 			c.Head = s.AnchorID

@@ -19,7 +19,7 @@ import (
 // follow are appended once more, and the branch as it was stays beside it,
 // because responses and other branches lead there.
 func deleteItem(r *server.Request, c tree.Conversation, m tree.Message, at int) (server.Answer, error) {
-	branch, more, err := r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, m.ID, tree.MaxChain)
+	branch, more, err := r.Store().Histories().BranchFrom(r.Context(), c.ID, c.HeadID, m.ID, tree.MaxChain)
 	switch {
 	case err != nil:
 		return nil, err
@@ -33,7 +33,7 @@ func deleteItem(r *server.Request, c tree.Conversation, m tree.Message, at int) 
 	for _, m := range branch[1:] {
 		anew = append(anew, again(m))
 	}
-	err = r.Store().ReplaceEnd(r.Context(), c.ID, c.HeadID, m.ID, anew, reply.IsStep)
+	err = r.Store().Histories().ReplaceEnd(r.Context(), c.ID, c.HeadID, m.ID, anew, reply.IsStep)
 	switch e := fault.Of(err); {
 	case err != nil && e.Code == "has_children":
 		return nil, fault.New(fault.Invalid, reader.CodeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")

@@ -99,7 +99,7 @@ func ofItem(handle func(*server.Request, tree.Conversation, tree.Message, int) (
 		if id.Conversation != c.ID || c.HeadID == uuid.Nil {
 			return nil, wire.NoItem(name)
 		}
-		branch, _, err := r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, id.Node, 1)
+		branch, _, err := r.Store().Histories().BranchFrom(r.Context(), c.ID, c.HeadID, id.Node, 1)
 		at := -1
 		switch {
 		case err == nil:

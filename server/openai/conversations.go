@@ -80,7 +80,7 @@ func createConversation(r *server.Request) (server.Answer, error) {
 	if len(h.Messages) > 0 {
 		added, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, h.After(0))
 		if err != nil {
-			_, _ = r.Store().DeleteEmpty(context.WithoutCancel(r.Context()), c.ID) // what is told is why the request is refused
+			_, _ = r.Store().Histories().DeleteEmpty(context.WithoutCancel(r.Context()), c.ID) // what is told is why the request is refused
 			return nil, inParameter(err, "items")
 		}
 		c.HeadID = added.Messages[len(added.Messages)-1].ID

@@ -36,7 +36,7 @@ func ofResponse(handle func(*server.Request, *reply.Reply, *reply.End) (server.A
 		rep, err := r.Replies().Find(r.Context(), n.Conversation, n.Node)
 		deleted := false
 		if err == nil {
-			deleted, err = r.Store().Retracted(r.Context(), n.Conversation, n.Node)
+			deleted, err = r.Store().Histories().Retracted(r.Context(), n.Conversation, n.Node)
 		}
 		switch {
 		case deleted || errors.Is(err, fault.NotFound):
@@ -84,11 +84,11 @@ func deleteResponse(r *server.Request, rep *reply.Reply, _ *reply.End) (server.A
 	if stored == nil {
 		return deleted(n.ResponseID(), "response", wire.NodeID{})
 	}
-	left, err := r.Store().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int {
+	left, err := r.Store().Histories().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int {
 		return storedMetadataOf(m.Metadata).Brought + reply.EndOf(m).Recalled
 	})
 	if echo := storedMetadataOf(stored.Metadata).Echo; err == nil && left == 0 && echo != nil && echo.Conversation == nil { // else the conversation was there before, and stays
-		_, err = r.Store().DeleteEmpty(r.Context(), n.Conversation)
+		_, err = r.Store().Histories().DeleteEmpty(r.Context(), n.Conversation)
 	}
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func branchMessages(r *server.Request, c tree.Conversation, p wire.Page, from uu
 			var page []tree.Message
 			var err error
 			if p.Ascending {
-				page, more, err = r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, from, size)
+				page, more, err = r.Store().Histories().BranchFrom(r.Context(), c.ID, c.HeadID, from, size)
 			} else {
 				var back tree.Page[tree.Message]
 				back, err = r.Store().Transcript(r.Context(), c.ID, from, tree.Paging{Limit: size})

@@ -47,7 +47,7 @@ func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded 
 		return at, h, err
 	}
 	if err == nil && at != nil && at.ID != uuid.Nil && req.Previous == nil {
-		open, err = r.Store().OpenCalls(r.Context(), at.ConversationID, at.ID)
+		open, err = r.Store().Histories().OpenCalls(r.Context(), at.ConversationID, at.ID)
 	}
 	if err != nil {
 		return nil, h, err

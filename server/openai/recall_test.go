@@ -23,7 +23,7 @@ var searching = llmtest.ToolCall{ID: "call_r", Name: "recall", Arguments: `{"que
 // foldUpTo folds a branch of the tenant acme up to a message.
 func (a *api) foldUpTo(conversation, cutoff uuid.UUID) {
 	a.t.Helper()
-	check.Must(a.store.ForTenant("acme").AddSummary(a.t.Context(), conversation, tree.NewSummary{
+	check.Must(a.store.ForTenant("acme").Summaries().Add(a.t.Context(), conversation, tree.NewSummary{
 		AnchorID: cutoff, Body: json.RawMessage(said("user", "A gate was spoken of.")), Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
 	}))(a.t)
 }

@@ -39,7 +39,7 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 	}
 	head = add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
 	untilCounts(t, pool, 1, "the job's end", "select count(*) from river_job where state = 'completed'")
-	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
+	ran, err := store.Summaries().Compactions(t.Context(), id, tree.Paging{})
 	if err != nil || len(ran.Data) != 1 || calls.Load() != 1 {
 		t.Fatalf("%d calls, %+v, %v", calls.Load(), ran.Data, err)
 	}

@@ -229,7 +229,7 @@ func TestUndoneSummaryMakesItsBranchDue(t *testing.T) {
 	head = add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
 	handled(t, pool, Compactions)
 	another := tree.New(pool)
-	made, err := another.Summaries(t.Context(), id)
+	made, err := another.Summaries().All(t.Context(), id)
 	check.Need(t, err == nil && len(made) == 1, "%d summaries, %v", len(made), err)
 	check.Must(another.Prune(t.Context(), id, made[0].ID))(t)
 	add(t, store, id, head.ID, `{"role":"assistant","content":"So be it."}`)

@@ -10,19 +10,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/transfer/format/coppice"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -114,7 +112,7 @@ func (s Suite) roundTrip(t *testing.T) {
 		check.NoError(t, err)
 		for _, b := range all {
 			var file bytes.Buffer
-			check.NoError(t, transfer.Export(t.Context(), stored(b), b.Conversation.ID, &file))
+			check.NoError(t, export(t, b, &file))
 			report, again, err := importAs(t, "", file.Bytes())
 			if err != nil || len(again) != 1 || report.Format != "coppice" || len(report.Notes) > 0 {
 				t.Fatalf("%s: %d conversations of format %q, %v\n%s", name, len(again), report.Format, err, Notes(report))
@@ -124,23 +122,20 @@ func (s Suite) roundTrip(t *testing.T) {
 	}
 }
 
-// A stored bundle, as a store gives it out.
-type stored tree.Bundle
-
-func (stored) Attachment(context.Context, [sha256.Size]byte) (tree.Attachment, []byte, error) {
-	return tree.Attachment{}, nil, fault.New(fault.NotFound, "attachment_not_found", "", "There is none.")
-}
-
-func (s stored) Export(context.Context, uuid.UUID) (tree.Conversation, iter.Seq2[tree.BundleNode, error], error) {
-	c := s.Conversation
-	return tree.Conversation{ID: c.ID, Title: c.Title, Metadata: orEmpty(c.Metadata), Settings: orEmpty(c.Settings), CreatedAt: c.CreatedAt, HeadID: s.HeadID, Source: s.Source, Order: c.Order},
-		func(yield func(tree.BundleNode, error) bool) {
-			for _, n := range s.Nodes {
-				if !yield(n, nil) {
-					return
-				}
+// export writes a bundle as a store would that has no attachments.
+func export(t *testing.T, b tree.Bundle, w io.Writer) error {
+	c := b.Conversation
+	out := tree.Conversation{ID: c.ID, Title: c.Title, Metadata: orEmpty(c.Metadata), Settings: orEmpty(c.Settings), CreatedAt: c.CreatedAt, HeadID: b.HeadID, Source: b.Source, Order: c.Order}
+	nodes := func(yield func(tree.BundleNode, error) bool) {
+		for _, n := range b.Nodes {
+			if !yield(n, nil) {
+				return
 			}
-		}, nil
+		}
+	}
+	return coppice.Export(t.Context(), out, nodes, func(context.Context, [sha256.Size]byte) (tree.Attachment, []byte, error) {
+		return tree.Attachment{}, nil, fault.New(fault.NotFound, "attachment_not_found", "", "There is none.")
+	}, w)
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {

@@ -42,7 +42,7 @@ func (cmd *replayCommand) Run(ctx context.Context, out *printer) error {
 	store := tree.New(pool).ForTenant(cmd.Tenant)
 	var all []tree.Compaction
 	for p := (tree.Paging{Limit: tree.MaxPage}); ; {
-		page, err := store.Compactions(ctx, id, p)
+		page, err := store.Summaries().Compactions(ctx, id, p)
 		if err != nil {
 			return err
 		}

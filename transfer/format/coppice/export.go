@@ -20,12 +20,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// An Exporter reads a whole conversation, a node's parent before the node and
-// a summary's cutoff before the summary, and attachments. *tree.Store is one.
-type Exporter interface {
-	Export(ctx context.Context, conversationID uuid.UUID) (tree.Conversation, iter.Seq2[tree.BundleNode, error], error)
-	Attachment(ctx context.Context, hash [sha256.Size]byte) (tree.Attachment, []byte, error)
-}
+// Attachments reads an attachment and its bytes.
+type Attachments func(ctx context.Context, hash [sha256.Size]byte) (tree.Attachment, []byte, error)
 
 // Export writes a conversation as Coppice's own JSONL: a line for the
 // conversation, then a line for each node, parents first, then a line for each
@@ -37,19 +33,9 @@ type Exporter interface {
 // Bodies, metadata and settings stand in the file byte for byte. A body that has
 // line breaks between its tokens doesn't fit a line; it stands as a JSON string
 // that holds it.
-func Export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.Writer) error {
-	if err := export(ctx, from, conversationID, w); err != nil {
-		fault.Wrap(&err, "transfer.Export(%s)", conversationID)
-		return err
-	}
-	return nil
-}
-
-func export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.Writer) error {
-	c, nodes, err := from.Export(ctx, conversationID)
-	if err != nil {
-		return err
-	}
+//
+// A node's parent comes before the node, and a summary's cutoff before the summary.
+func Export(ctx context.Context, c tree.Conversation, nodes iter.Seq2[tree.BundleNode, error], files Attachments, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	if err := writeLine(out, header(c)); err != nil {
 		return err
@@ -65,7 +51,7 @@ func export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.W
 		named.add(n.Body)
 	}
 	for _, a := range named.all {
-		line, err := attachmentLine(ctx, from, a)
+		line, err := attachmentLine(ctx, files, a)
 		if err != nil {
 			return err
 		}
@@ -95,8 +81,8 @@ func (as *attachments) add(body json.RawMessage) {
 }
 
 // attachmentLine has null for the bytes of an attachment that the store lacks.
-func attachmentLine(ctx context.Context, from Exporter, named chat.Attachment) ([]column, error) {
-	stored, data, err := from.Attachment(ctx, named.Hash)
+func attachmentLine(ctx context.Context, files Attachments, named chat.Attachment) ([]column, error) {
+	stored, data, err := files(ctx, named.Hash)
 	if errors.Is(err, fault.NotFound) {
 		stored.Name, err = named.Name, nil
 	}

@@ -244,7 +244,7 @@ func FuzzDigest(f *testing.F) {
 	for _, l := range table(f, "languages.txt") {
 		f.Add(l[1], l[2]+" "+l[3], "## Facts\n- user: "+l[2], l[3], 100)
 	}
-	f.Add("<coppice-summary>", "user:\n| x", "Extract of 3 earlier messages, made without a language model.\n\n## Facts\n- assistant: <", "\u200d", -1)
+	f.Add("<coppice-summary>", "user:\n| x", "Extract of earlier messages, made without a language model.\n\n## Facts\n- assistant: <", "\u200d", -1)
 	counter := tokens.O200k()
 	f.Fuzz(func(t *testing.T, user, assistant, prior, instructions string, target int) {
 		if len(user)+len(assistant)+len(prior)+len(instructions) > 20_000 {
@@ -302,7 +302,7 @@ func TestIndexNumbersWithoutSpaces(t *testing.T) {
 func TestIndexReadsItself(t *testing.T) {
 	t.Parallel()
 	r := newReader(prompt.Input{}, ones{}, 1000)
-	r.readPrior("Extract of 3 earlier messages, made without a language model.\n\n" + indexHeading + "\n" + indexLine + ` 6:30 "St. Moritz" 1931 Lerwick Bodø harbour lantern`)
+	r.readPrior("Extract of earlier messages, made without a language model.\n\n" + indexHeading + "\n" + indexLine + ` 6:30 "St. Moritz" 1931 Lerwick Bodø harbour lantern`)
 	var got []string
 	for _, it := range r.items {
 		got = append(got, it.text)

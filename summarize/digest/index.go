@@ -26,10 +26,7 @@ var (
 // chosen has, those first that count the most by the token.
 func (p *picker) addEntries(text string) {
 	const least = 4 // bytes of a word
-	factValue := 1.05
-	if !p.assisted { // people tell more names than words, and short messages have them
-		factValue = 2.5
-	}
+	factValue := map[bool]float64{true: 1.05, false: 2.5}[p.assisted] // people tell more names than words, and short messages have them
 	room := min(p.limit-p.counter.Count(text), p.limit*indexShare/100) - p.counter.Count("\n\n"+indexHeading+"\n"+indexLine)
 	if p.limit < indexLeast || room <= 0 {
 		return

@@ -115,8 +115,7 @@ func (p *picker) take(budget int, may func(*item) bool) {
 				continue
 			}
 			missed = 0
-			budget -= it.size
-			p.left -= it.size
+			budget, p.left = budget-it.size, p.left-it.size
 			p.chosen = append(p.chosen, i)
 			it.taken = true
 			for _, t := range it.terms {

@@ -24,8 +24,8 @@ var (
 func (r *reader) readPrior(prior string) {
 	r.text = oneLine(prior) != ""
 	from := source{prior: true}
-	first, rest, _ := strings.Cut(prior, "\n")
-	if !strings.HasPrefix(first, "Extract of ") || !strings.HasSuffix(first, "messages, made without a language model.") { // an earlier version counts them
+	rest, isDigest := strings.CutPrefix(prior, strings.TrimSpace(intro))
+	if !isDigest {
 		for s := range sentences(prior) {
 			r.message++
 			if s.lead {

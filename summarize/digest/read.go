@@ -177,8 +177,7 @@ func (r *reader) speakerOf(role tree.Role, name string) string {
 
 // add makes an item of a sentence, unless there is one like it.
 func (r *reader) add(s sentence, from source) {
-	const short = 64              // characters
-	const label, dayTokens = 1, 8 // of a line tell who speaks: most lines don't
+	const short, label, dayTokens = 64, 1, 8 // characters; tokens that tell who speaks, which most lines don't, and the day
 	text := oneLine(s.text)
 	if !s.code && strings.Count(text, "**")%2 == 0 {
 		text = strings.ReplaceAll(text, "**", "") // bold letters
@@ -197,17 +196,14 @@ func (r *reader) add(s sentence, from source) {
 		it.context = shorten(oneLine(from.context), r.length/4)
 	}
 	if cue&cueTime != 0 && from.day != "" && !s.code && !strings.Contains(text, from.day[:4]) {
-		it.day = from.day
+		it.day, it.size = from.day, dayTokens
 	}
 	it.text = shorten(it.text, r.length-utf8.RuneCountInString(it.context))
 	r.judge(&it, lower, cue, s.code)
 	if it.context != "" || it.text != text {
 		it.terms = r.vocabulary.terms(it.piece(), true)
 	}
-	it.size = r.counter.Count("\n  "+it.piece()) + label
-	if it.day != "" {
-		it.size += dayTokens
-	}
+	it.size += r.counter.Count("\n  "+it.piece()) + label
 	r.items = append(r.items, it)
 }
 

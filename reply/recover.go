@@ -168,7 +168,7 @@ func interrupted(row tree.Reply, saved []savedEvent) (m tree.NewMessage, end End
 		m.Reasoning += e.Reasoning
 		content, refusal = content+e.Content, refusal+e.Refusal
 		if e.MessageID != nil {
-			parentID, end.Recalled = *e.MessageID, max(e.Steps, end.Recalled+1)
+			parentID, end.Recalled = *e.MessageID, end.Recalled+1
 		}
 	}
 	if m.ID, m.Message = row.MessageID, partial(content, refusal); m.Message == nil {

@@ -30,7 +30,6 @@ type savedEvent struct {
 	Refusal   string            `json:"refusal,omitempty"`
 	ToolCalls []json.RawMessage `json:"tool_calls,omitempty"`
 	MessageID *uuid.UUID        `json:"message_id,omitempty"` // of a step
-	Steps     int               `json:"steps,omitempty"`      // up to that one, where older programs saved it; else it is one
 }
 
 type savedStart struct {
@@ -89,7 +88,7 @@ func (s *Service) whole(ctx context.Context, r tree.Reply, saved []savedEvent) (
 		case e.Started != nil:
 			event.Started = &Started{MessageID: r.MessageID, ParentID: r.ParentID, Model: r.Model, Context: e.Started.Context, Compacted: e.Started.Compacted}
 			event.Started.Messages, err = s.store.Messages(ctx, r.ConversationID, e.Started.MessageIDs)
-		case e.MessageID != nil && e.Steps == 0:
+		case e.MessageID != nil:
 			var m tree.Message
 			if m, err = s.store.Message(ctx, r.ConversationID, *e.MessageID); errors.Is(err, fault.NotFound) {
 				continue

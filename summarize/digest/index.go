@@ -25,8 +25,9 @@ var (
 // addEntries chooses for the index of a digest: names, numbers and words that nothing
 // chosen has, those first that count the most by the token.
 func (p *picker) addEntries(text string) {
+	// People tell more names than words, and short messages have them.
+	factValue := map[bool]float64{true: 1.05, false: 2.5}[p.assisted]
 	const least = 4 // bytes of a word
-	factValue := map[bool]float64{true: 1.05, false: 2.5}[p.assisted] // people tell more names than words, and short messages have them
 	room := min(p.limit-p.counter.Count(text), p.limit*indexShare/100) - p.counter.Count("\n\n"+indexHeading+"\n"+indexLine)
 	if p.limit < indexLeast || room <= 0 {
 		return

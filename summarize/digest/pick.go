@@ -128,9 +128,8 @@ func (p *picker) take(budget int, may func(*item) bool) {
 // density is what an item says by the token, as far as nothing chosen says it.
 // It is 0 for an item that only repeats.
 func (p *picker) density(it *item) float64 {
-	const repeated = 0.25 // what a term of a sentence counts that something chosen has
-	const bytesPerToken, line = 4, 3
-	const fillShare = 0.4 // the least share of what an added sentence says that nothing chosen says yet
+	const repeated, bytesPerToken, line = 0.25, 4, 3 // what a term of a sentence counts that something chosen has
+	const fillShare = 0.4                            // the least share of what an added sentence says that nothing chosen says yet
 	fresh, all := 0.0, 0.0
 	for _, t := range it.terms {
 		w := p.weights[t.id]

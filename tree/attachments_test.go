@@ -100,6 +100,12 @@ func TestAttachmentAddedAgainStays(t *testing.T) {
 	say(t, s, two, uuid.Nil, naming("two", a))
 	noError(t, s.DeleteConversation(t.Context(), two))
 	check.That(t, !has(t, s, a), "it stays, although nothing names it and nobody added it again")
+	ahead, a := uuid.New(), upload(t, s, "a.txt", []byte("a"))
+	dated := tree.BundleNode{ID: uuid.New(), Body: naming("tomorrow", a), CreatedAt: time.Now().Add(24 * time.Hour)}
+	must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: ahead}, Nodes: []tree.BundleNode{dated}}))(t)
+	upload(t, s, "a.txt", []byte("a"))
+	noError(t, s.DeleteConversation(t.Context(), ahead))
+	check.That(t, has(t, s, a), "it went, though it was added again after an import whose message is dated ahead")
 }
 
 // A sweep deletes old uploads that no message names, of all tenants, some at a time.

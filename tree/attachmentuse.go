@@ -132,9 +132,10 @@ func (s *Store) dropping(ctx context.Context, conversationID uuid.UUID, f func(*
 	})
 	if err == nil && len(hashes) > 0 {
 		// The messages are gone, whatever comes of this: a sweep does it again.
-		old := now().Add(-UnusedAttachmentAge) // an imported message may be older than its file
+		at := now()
+		old := at.Add(-UnusedAttachmentAge) // an imported message may be older than its file, or be dated ahead
 		_, _ = s.dropUnused(ctx, hashes, func(hash []byte) time.Time {
-			if named := namedAt[string(hash)]; named.After(old) {
+			if named := namedAt[string(hash)]; named.After(old) && !named.After(at) {
 				return named
 			}
 			return old

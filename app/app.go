@@ -301,6 +301,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 			return err
 		}
 	}
+	c.swept.ServerID = cfg.Jobs.ID
 	changes := c.db.changes()
 	changes.ServerID = cfg.Jobs.ID
 	changes.Before = func(ctx context.Context, tenantID string, conversationID uuid.UUID) {

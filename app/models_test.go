@@ -156,9 +156,8 @@ func TestWorkerID(t *testing.T) {
 			t.Errorf("on a private Postgres, the data directory names the server: %s", id(a, one))
 		}
 	}
-	if id, err := workerID(DatabaseConfig{URL: "postgres://db.example/x"}, ""); id != "" || err != nil {
-		t.Errorf("a program without an address is named %q, %v", id, err)
-	}
+	remote.DataDir = ""
+	check.That(t, id(remote, "") != id(remote, ""), "two programs without an address have one name")
 }
 
 // Where each model for summaries fails, the one that answers is asked, unless the

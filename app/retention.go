@@ -18,7 +18,7 @@ const retentionInterval = time.Hour
 const expiredKeyAge = 7 * 24 * time.Hour
 
 // retain deletes old audit events, unused attachments and old conversations until ctx ends. Several servers may do so at
-// once: each conversation goes once.
+// once: each conversation goes once, and attachments are one server's.
 func (c *Coppice) retain(ctx context.Context) {
 	ticker := time.NewTicker(retentionInterval)
 	defer ticker.Stop()

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,14 +14,14 @@ const MaxWorkerID = 100
 
 // workerID names a Coppice among those on its database, the same at each start.
 // No two that run at once have the same: a private Postgres has one Coppice, and
-// an address one listener. Without either it is "", which River fills in.
+// an address one listener. Without either each start makes a new name.
 func workerID(cfg DatabaseConfig, address string) (string, error) {
 	where := address
 	if cfg.URL == "" {
 		where = cfg.DataDir
 	}
 	if where == "" {
-		return "", nil
+		return rand.Text(), nil
 	}
 	host, err := os.Hostname()
 	if err != nil {

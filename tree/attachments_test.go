@@ -124,6 +124,8 @@ func TestSweepAttachments(t *testing.T) {
 	n := next(time.Now().Add(-tree.UnusedAttachmentAge), 10)
 	check.That(t, n == 0, "of what was uploaded now, %d went", n)
 	later := time.Now().Add(time.Hour)
+	n = must((&tree.AttachmentSweep{ServerID: "another"}).Next(t.Context(), s, later, 10))(t)
+	check.That(t, n == 0, "a server swept that doesn't lead, and %d went", n)
 	var went []int
 	for range 5 { // two that are named, two that aren't, and the end
 		went = append(went, next(later, 1))

@@ -18,17 +18,25 @@ import (
 const UnusedAttachmentAge = 24 * time.Hour
 
 // An AttachmentSweep looks for attachments of all tenants that no message names, some
-// at a time, in the order of tenants and hashes. The zero value begins.
+// at a time, in the order of tenants and hashes. It begins with the first.
 type AttachmentSweep struct {
-	tenant string
-	hash   []byte // of the last one that was looked at
+	ServerID string // one server of the database sweeps
+	tenant   string
+	hash     []byte // of the last one that was looked at
 }
+
+// sweepLease is how long a server that swept keeps the others from it.
+const sweepLease = 3 * time.Hour
 
 // Next looks at the next attachments that were last added before a time, limit at
 // most, and deletes those that no message names. It returns how many it deleted.
-// After the last one it begins again.
+// After the last one it begins again. While another server sweeps, it does nothing.
 func (a *AttachmentSweep) Next(ctx context.Context, s *Store, before time.Time, limit int) (deleted int, err error) {
 	defer db.Wrap(&err, "tree.AttachmentSweep.Next(%s)", before)
+	lead := Lead{Follower: "attachments", ServerID: a.ServerID, Lease: sweepLease}
+	if leads, _, _, err := lead.Renew(ctx, s); err != nil || !leads {
+		return 0, err
+	}
 	page := db.ListOldAttachmentsParams{AfterTenant: a.tenant, AfterHash: slices.Concat([]byte{}, a.hash), Before: before, RowLimit: int32(limit)}
 	rows, err := s.q.ListOldAttachments(ctx, page)
 	if err != nil {
@@ -50,7 +58,7 @@ func (a *AttachmentSweep) Next(ctx context.Context, s *Store, before time.Time, 
 		}
 		deleted += n
 	}
-	if *a = (AttachmentSweep{}); len(rows) == limit {
+	if a.tenant, a.hash = "", nil; len(rows) == limit {
 		a.tenant, a.hash = tenants[limit-1], hashes[limit-1]
 	}
 	return deleted, nil

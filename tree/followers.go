@@ -164,7 +164,7 @@ func (g Growth) Leaves() (leaves []GrownBranch) {
 	return leaves
 }
 
-// A Lead is what the one server does that looks for what a follower missed.
+// A Lead is what the one server does that looks for what a follower missed, or sweeps.
 type Lead struct {
 	Follower string
 	ServerID string

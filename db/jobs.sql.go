@@ -79,7 +79,7 @@ func (q *Queries) TakeTurns(ctx context.Context, arg TakeTurnsParams) error {
 const takeUpJobs = `-- name: TakeUpJobs :exec
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'embedding', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
+where kind in ('compaction', 'title', 'embedding', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
 `
 
 // Makes a server's own jobs of an earlier life available again; what was

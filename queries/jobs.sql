@@ -18,7 +18,7 @@ where kind in ('compaction', 'embedding') and state in ('available', 'pending', 
 -- that runs it.
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'embedding', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
+where kind in ('compaction', 'title', 'embedding', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
 
 -- name: TakeTurns :exec
 -- Has the tenants take turns in a queue. River takes the job of the first priority,

@@ -32,8 +32,8 @@
 // compacted after the answer is stored. Any other tool is the client's to run: it sends the
 // results and asks again.
 //
-// The first answer of a conversation has a title looked for in the background,
-// where the Contexts of the Config say so: see summarize.Service.Title.
+// The first message gives a conversation a title, where the Contexts of the Config
+// say so. A Worker of package jobs looks for a better one after the first answer.
 //
 // The package speaks no HTTP and writes no event's text: package server does.
 package reply
@@ -101,6 +101,7 @@ type Config struct {
 	ServerID     string        // names this server among those on the database, the same at each start; "" is a new name. No two running servers may have the same name
 	SaveEvery    time.Duration // how often the new events of a streaming answer are saved; 0 is DefaultSaveEvery
 	Lease        time.Duration // after how long without a save another server stores the saved text; 0 is DefaultLease
+	Titles       bool          // looks for titles after the answers, where no Worker runs; Close waits for them
 	StoreTimeout time.Duration // how long the database may be away when an answer is there, before it is given up; 0 is DefaultStoreTimeout
 
 	// Stored is called when an answer, or the calls before it, are committed, and
@@ -304,7 +305,7 @@ func (s *Service) Running(ctx context.Context, conversationID uuid.UUID) (_ []tr
 }
 
 // Close refuses new replies, lets the running ones go on until ctx ends, and
-// then stops them. The same goes for titles that are looked for. It returns when
+// then stops them. The same goes for what is done after replies. It returns when
 // all replies are stored, and an error if some aren't within a further short time.
 func (s *Service) Close(ctx context.Context) error {
 	ended := s.hub.close()

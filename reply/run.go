@@ -155,7 +155,9 @@ func (s *Service) run(r *Reply, a *assignment) {
 		end.Err = logged{end.Err} // any other is a bug, or of the database, and is told by the request's line, too
 	}
 	if end.Status == StatusCompleted && end.Message != nil && !a.unstored && !r.lost {
-		s.lookForTitle(*end.Message)
+		if s.cfg.Titles { // the log says why a model gave none
+			s.background.run(func(ctx context.Context) { _ = s.contexts.Title(ctx, r.conversation, r.messageID) })
+		}
 		if a.demand != nil {
 			s.compactAfter(*end.Message, a.demand)
 		}

@@ -6,14 +6,13 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // maxBackground is how much is done after replies at a time.
 const maxBackground = 4
 
-// background is what is done after replies, which don't wait for it: titles are looked
-// for, and branches compacted whose model asked for it.
+// background is what is done after replies, which don't wait for it: branches are
+// compacted whose model asked for it, and titles looked for where no Worker runs.
 type background struct {
 	ctx       context.Context // ends it
 	cancel    context.CancelFunc
@@ -59,19 +58,6 @@ func (s *Service) title(ctx context.Context, r *Reply, req Request) {
 	if _, err := s.store.Retitle(ctx, r.conversation, "", title); ignoreNotFound(err) != nil {
 		s.log.WarnContext(ctx, "a title was not stored", "conversation_id", r.conversation, "error", err)
 	}
-}
-
-// lookForTitle gives the conversation of a first answer a title.
-func (s *Service) lookForTitle(answer tree.Message) {
-	if s.contexts.Titles() == summarize.TitlesOff || !summarize.FirstAnswer(answer) {
-		return
-	}
-	s.background.run(func(ctx context.Context) {
-		err := s.contexts.Title(ctx, answer.ConversationID, answer.ID)
-		if ignoreNotFound(err) != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "a title was not stored", "conversation_id", answer.ConversationID, "error", err)
-		}
-	})
 }
 
 // end waits for the work, and ends it when ctx is done. It is called when no reply runs.

@@ -23,7 +23,7 @@ func titled(t *testing.T, titles summarize.Titles, writers ...llm.Model) *fixtur
 		for _, w := range writers {
 			models = append(models, summarize.Model{Model: w, Window: 32_000})
 		}
-		cfg.Contexts = check.Must(summarize.New(cfg.Store, summarize.Config{Titles: titles, Summarizer: summarize.Cascade{Models: models}}))(t)
+		cfg.Titles, cfg.Contexts = true, check.Must(summarize.New(cfg.Store, summarize.Config{Titles: titles, Summarizer: summarize.Cascade{Models: models}}))(t)
 	}, &llmtest.Model{ModelName: "answers"})
 }
 
@@ -69,13 +69,10 @@ func TestTitleByModel(t *testing.T) {
 	n := check.Must(f.store.Feed().ChangeCount(t.Context(), id))(t)
 	check.That(t, c.Title == better && n-begun == 4, "the title is %q, and %d changes are told; want 4", c.Title, n-begun)
 	used, err := f.store.Usage(t.Context(), id)
-	check.That(t, err == nil && len(used.Titles) == 1 &&
-		used.Titles[0] == (tree.ModelUsage{Model: "writes", Calls: 1, PromptTokens: 100, CompletionTokens: 7}),
-		"usage %+v, %v", used, err)
+	check.That(t, err == nil && len(used.Titles) == 1 && used.Titles[0] == (tree.ModelUsage{Model: "writes", Calls: 1, PromptTokens: 100, CompletionTokens: 7}), "usage %+v, %v", used, err)
 	c = f.after(t, Request{ConversationID: id, Messages: spoken("user", "Why?")})
-	if asked := writer.Requests(); c.Title != better || len(asked) != 1 || !strings.Contains(string(asked[0].Messages[1]), "pollard") {
-		t.Errorf("after the second answer: %q, asked %d times", c.Title, len(asked))
-	}
+	asked := writer.Requests()
+	check.That(t, c.Title == better && len(asked) == 1 && strings.Contains(string(asked[0].Messages[1]), "pollard"), "after the second answer: %q, asked %d times", c.Title, len(asked))
 }
 
 // A title that somebody gave stays, also one that is given while the model looks for one.
@@ -94,9 +91,8 @@ func TestTitleThatWasGiven(t *testing.T) {
 	for i, req := range []Request{{ConversationID: f.empty(t, mine), Messages: spoken("user", question)}, {ConversationID: id, HeadID: head}, {ConversationID: f.empty(t, ""), Messages: spoken("user", question)}} {
 		id = req.ConversationID
 		c, used := f.after(t, req), check.Must(f.store.Usage(t.Context(), id))(t)
-		if asked := max(0, i-1); c.Title != mine || len(writer.Requests()) != asked || len(used.Titles) != asked {
-			t.Errorf("conversation %d: %q, the model was asked %d times, usage %+v", i, c.Title, len(writer.Requests()), used)
-		}
+		n, asked := len(writer.Requests()), max(0, i-1)
+		check.That(t, c.Title == mine && n == asked && len(used.Titles) == asked, "conversation %d: %q, the model was asked %d times, usage %+v", i, c.Title, n, used)
 	}
 }
 
@@ -130,30 +126,19 @@ func TestTitleWithoutTheModels(t *testing.T) {
 			for _, u := range check.Must(f.store.Usage(t.Context(), c.ID))(t).Titles {
 				n += u.Calls
 			}
-			check.That(t, c.Title == tt.want && n == tt.calls,
-				"%s: %q, %d calls; want %q, %d", tt.name, c.Title, n, tt.want, tt.calls)
+			check.That(t, c.Title == tt.want && n == tt.calls, "%s: %q, %d calls; want %q, %d", tt.name, c.Title, n, tt.want, tt.calls)
 		}
 	}
-	if _, err := summarize.New(nil, summarize.Config{Titles: "all"}); err == nil {
-		t.Error("another word is taken")
-	}
+	_, err := summarize.New(nil, summarize.Config{Titles: "all"})
+	check.That(t, err != nil, "another word is taken")
 }
 
-// Close waits for a title as long as it may, and then ends the search.
+// What is done after replies ends with the time that Close has.
 func TestCloseEndsTitles(t *testing.T) {
 	t.Parallel()
-	asked := make(chan struct{})
-	f := titled(t, summarize.TitlesModel, &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
-		close(asked)
-		<-ctx.Done()
-		return llm.Response{}, ctx.Err()
-	}})
-	id := f.empty(t, "")
-	end(t, f.ask(t, Request{ConversationID: id, Messages: spoken("user", question)}))
-	<-asked
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	check.NoError(t, f.Close(over))
-	c, err := f.store.Conversation(t.Context(), id)
-	check.That(t, err == nil && c.Title == beginning, "%q, %v", c.Title, err)
+	work := newBackground()
+	work.run(func(ctx context.Context) { <-ctx.Done() })
+	work.end(over)
 }

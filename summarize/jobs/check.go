@@ -16,10 +16,18 @@ import (
 const Compactions = "compactions"
 
 // FollowCompactions queues a job for each of the conversations in which a branch that
-// grew is due, and moves the places of the others.
+// grew is due, and moves the places of the others. It queues the jobs of titles, too:
+// what it reads tells where a first answer came.
 func (w *Worker) FollowCompactions(ctx context.Context, behind []tree.Pending) (err error) {
 	defer db.Wrap(&err, "jobs.Worker.FollowCompactions(%d conversations)", len(behind))
 	return w.follow(ctx, Compactions, behind, func(p tree.Pending, g tree.Growth) (river.JobArgs, error) {
+		for _, b := range g.Branches {
+			if w.service.Titles() != summarize.TitlesOff && summarize.FirstAnswer(b) {
+				if _, err := w.river.Insert(ctx, titling{p.TenantID, p.ConversationID, b.HeadID}, nil); err != nil {
+					return nil, err
+				}
+			}
+		}
 		due, err := w.check(ctx, p, g)
 		switch {
 		case summarize.TroubleOf(ctx, err) == summarize.TroubleGone: // pruned or deleted meanwhile: that is a change, too

@@ -39,7 +39,7 @@ type Config struct {
 	Registry   prometheus.Registerer // gets the metrics of the jobs; nil for none
 }
 
-// A Worker queues compactions and embeddings, and runs them in the background. Its
+// A Worker queues compactions, titles and embeddings, and runs them in the background. Its
 // methods FollowCompactions and FollowEmbeddings queue them: followers of the feed of
 // changes (package watch).
 type Worker struct {
@@ -79,6 +79,10 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		river.AddWorker(workers, &runner{w: w})
 		config.Workers, config.Middleware = workers, []rivertype.Middleware{&turns{w: w}}
 		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}}
+		if w.service.Titles() != summarize.TitlesOff {
+			river.AddWorker(workers, river.WorkFunc(w.title))
+			config.Queues[titleQueue] = river.QueueConfig{MaxWorkers: titleWorkers}
+		}
 		if w.embeddings != nil {
 			river.AddWorker(workers, &embedder{w: w})
 			river.AddWorker(workers, &indexer{w: w})

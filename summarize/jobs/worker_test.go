@@ -53,9 +53,8 @@ func TestWorkerCompacts(t *testing.T) {
 		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0 &&
 			count(t, pool, "select count(*) from river_job where state <> 'completed'") == 0
 	})
-	if c := contextOf(t, service(t, store, summarize.Config{}), id, head.ID); c.Summary == nil || !c.Complete || c.Usage.ContextTokens > smallSettings().Budget().Trigger {
-		t.Errorf("after all jobs the head's context has summary %v, complete %t, %+v", c.Summary, c.Complete, c.Usage)
-	}
+	c := contextOf(t, service(t, store, summarize.Config{}), id, head.ID)
+	check.That(t, c.Summary != nil && c.Complete && c.Usage.ContextTokens <= smallSettings().Budget().Trigger, "after all jobs the head's context has summary %v, complete %t, %+v", c.Summary, c.Complete, c.Usage)
 	// A chain counts as well, and so does another tenant's conversation.
 	other := store.ForTenant("other")
 	theirs := conversation(t, other)
@@ -103,8 +102,7 @@ func TestBackoff(t *testing.T) {
 	untilCounts(t, pool, 1, "a failure", "select count(*) from river_job where state = 'retryable'")
 	talk(t, store, id, head.ID, 20)
 	counts(t, pool, 1, "jobs, with the one that backs off", "select count(*) from river_job")
-	n := calls.Load()
-	check.That(t, n <= 3, "the model was called %d times", n)
+	check.That(t, calls.Load() <= 3, "the model was called %d times", calls.Load())
 }
 
 // A failure of the database uses up no attempt, and the job doesn't back off.
@@ -128,8 +126,7 @@ func TestDatabaseFailureIsNoAttempt(t *testing.T) {
 	check.Must(pool.Exec(t.Context(), "alter table compactions_away rename to compactions"))(t)
 	untilCounts(t, pool, 1, "the job's end", "select count(*) from river_job where state = 'completed'")
 	counts(t, pool, 1, "the attempt at which the job ended", "select attempt from river_job")
-	n := count(t, pool, "select count(*) from nodes where kind = 'summary'")
-	check.That(t, n != 0, "there is no summary")
+	check.That(t, count(t, pool, "select count(*) from nodes where kind = 'summary'") != 0, "there is no summary")
 }
 
 // Two servers share the work, and leave one summary per anchor, however their jobs meet.
@@ -166,6 +163,22 @@ func TestTwoServersShareTheWork(t *testing.T) {
 	}
 	counts(t, pool, 0, "anchors with two summaries", "select count(*) from (select 1 from nodes where kind = 'summary' group by conversation_id, parent_id having count(*) > 1) twice")
 	check.That(t, by[0].Load() != 0 || by[1].Load() != 0, "no server worked")
+}
+
+// A reply's first answer gets a title, also if its server was killed before it followed it.
+func TestTitleOfAnAnswerThatWasLeft(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	killed := tree.New(pool).ForTenant("another")
+	for _, metadata := range []string{`{"reply":{"model":"wood"}}`, `{}`} { // the second is a client's own
+		answer := tree.NewMessage{Message: chat.Read(messageBody("assistant", "A wood.")), Metadata: []byte(metadata)}
+		check.Must(killed.AppendChain(t.Context(), conversation(t, killed), uuid.Nil, []tree.NewMessage{tree.Text(tree.RoleUser, "What is a coppice?"), answer}))(t)
+	}
+	writer, _ := counting("Woods")
+	workerOn(t, pool, "one", summarize.Config{Titles: summarize.TitlesModel, Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: writer, Window: 32_000}}}})
+	untilCounts(t, pool, 1, "the title", "select count(*) from conversations where title = 'Woods'")
+	untilCounts(t, pool, 2, "the follower", "select count(*) from follower_places")
+	counts(t, pool, 1, "jobs", "select count(*) from river_job")
 }
 
 // What is appended after a job's last look at the branch is seen before the job ends.

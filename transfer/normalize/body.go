@@ -227,8 +227,6 @@ func (b *body) soundCalls() []soundCall {
 		}
 		if repaired {
 			b.note(format.KindTool, "tool call %d written as the chat-completions API does", i+1)
-		}
-		if repaired {
 			raw = format.EncodeObject(call)
 		}
 		b.calls, seen[id] = append(b.calls, id), true

@@ -227,9 +227,11 @@ func (g *graph) normalizeBodies() {
 		}
 		n.Body, n.messageInfo = body, info
 		n.Reasoning = g.normalizeReasoning(n)
-		if err := n.Annotation.Check(chat.Read(n.Body)); err != nil && n.Annotation != (tree.Annotation{}) {
-			g.c.LeftOut(format.KindMetadata, n.SourceID, "rating, label and note: %s", fault.Of(err).Detail)
-			n.Annotation = tree.Annotation{}
+		if n.Annotation != (tree.Annotation{}) {
+			if err := n.Annotation.Check(chat.Read(n.Body)); err != nil {
+				g.c.LeftOut(format.KindMetadata, n.SourceID, "rating, label and note: %s", fault.Of(err).Detail)
+				n.Annotation = tree.Annotation{}
+			}
 		}
 		n.Metadata = normalizeExtra(g.c, n.Metadata, n.SourceID, "metadata")
 		if n.was != "" {

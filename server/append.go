@@ -101,7 +101,7 @@ type messageBody struct {
 	reason   *string // what the model thought before the message
 	pinned   *bool
 	metadata jsonObject
-	members  [len(messageMembers)]json.RawMessage
+	members  [len(messageMembers)]chat.Member // whose names fields sets
 }
 
 // keptMembers stay in a message where they are null: they are stored so, or refused.
@@ -117,7 +117,8 @@ const maxFields = len(messageMembers) + 6
 func (m *messageBody) fields(before []field) []field {
 	fields := append(before, field{"id", false, &m.id}, field{"reasoning", false, &m.reason}, field{"pinned", false, &m.pinned}, field{"metadata", false, &m.metadata})
 	for i, name := range messageMembers {
-		fields = append(fields, field{name, name == "role", &m.members[i]})
+		m.members[i].Name = name
+		fields = append(fields, field{name, name == "role", &m.members[i].Value})
 	}
 	return fields
 }
@@ -128,16 +129,7 @@ func (m *messageBody) addTo(c *format.Chain, path string) (err error) {
 	if n.ID, err = parseOptionalID(m.id, join(path, "id")); err != nil {
 		return err
 	}
-	var members [len(messageMembers)]chat.Member
-	size := len("{}")
-	for i, name := range messageMembers {
-		members[i] = chat.Member{Name: name, Value: m.members[i]}
-		size += len(name) + len(m.members[i]) + len(`"":,`)
-	}
-	body := chat.AppendObject(make([]byte, 0, size), members[:])
-	if err = chat.CheckString(body, "message"); err == nil {
-		err = c.Add(n, body)
-	}
+	err = c.Add(n, m.members[:])
 	if path == "message" && err != nil && fault.Of(err).Field == "" {
 		return err // the only message is named by its members alone
 	}

@@ -72,19 +72,15 @@ type (
 )
 
 // addTo adds the message to those to append.
-func (m NewMessage) addTo(c *format.Chain) (err error) {
-	var n tree.NewMessage
-	if n.ID, err = parseOptional(m.ID, "id"); err != nil {
+func (m NewMessage) addTo(c *format.Chain) error {
+	id, err := parseOptional(m.ID, "id")
+	if err != nil {
 		return err
 	}
-	raw := chat.AppendObject(nil, []chat.Member{
+	return c.Add(tree.NewMessage{ID: id}, []chat.Member{
 		{Name: "role", Value: quoted(m.Role)}, {Name: "content", Value: m.Content.RawMessage}, {Name: "tool_calls", Value: m.ToolCalls.RawMessage},
 		{Name: "tool_call_id", Value: quoted(m.ToolCallID)}, {Name: "name", Value: quoted(m.Name)},
 	})
-	if err = chat.CheckObject(raw, "message"); err == nil {
-		err = c.Add(n, raw)
-	}
-	return err
 }
 
 // quoted gives text as JSON, and nothing for none.

@@ -1,12 +1,12 @@
 package format
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -19,9 +19,17 @@ type Chain struct {
 	Converter
 }
 
-// Add reads the client's next message, as Parse does. Of several that it stands for, the last
+// Add reads the client's next message, as Parse does, from members of a checked request. Of several that it stands for, the last
 // has what n says, and the ids of the others derive from its id.
-func (c *Chain) Add(n tree.NewMessage, raw json.RawMessage) error {
+func (c *Chain) Add(n tree.NewMessage, members []chat.Member) error {
+	size := len("{}")
+	for _, m := range members {
+		size += len(m.Name) + len(m.Value) + len(`"":,`)
+	}
+	raw := chat.AppendObject(make([]byte, 0, size), members)
+	if err := chat.CheckString(raw, "message"); err != nil {
+		return err
+	}
 	all, err := c.Parse(raw)
 	for i, m := range all {
 		one := n

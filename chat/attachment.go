@@ -67,7 +67,7 @@ func (p Part) Attachment() (a Attachment, ok bool) {
 // MayName reports whether a body may name an attachment. Of most bodies it is
 // false, and they need not be taken apart.
 func MayName(body []byte) bool {
-	return bytes.Contains(body, []byte("coppice:attachment")) || bytes.Contains(body, []byte(`\u`))
+	return bytes.Contains(body, []byte("coppice:attachment")) || bytes.Contains(body, []byte(`\u00`))
 }
 
 // ParseHash reads the SHA-256 of an attachment, which is written one way only: in

@@ -33,14 +33,9 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 		if err := s.lockTenant(ctx); err != nil {
 			return err
 		}
-		var there map[[sha256.Size]byte]Attachment
-		if slices.ContainsFunc(bundles, mayName) {
-			if err := s.allowLongStatements(ctx, func() (err error) {
-				there, err = s.holdNamed(ctx, bundles)
-				return err
-			}); err != nil {
-				return err
-			}
+		there, err := s.holdNamed(ctx, bundles)
+		if err != nil {
+			return err
 		}
 		for i, b := range bundles {
 			if out[i], err = s.importOne(ctx, b, there); err != nil {
@@ -53,11 +48,6 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 		return nil, err
 	}
 	return out, nil
-}
-
-// mayName reports whether messages of the bundle may name attachments.
-func mayName(b Bundle) bool {
-	return slices.ContainsFunc(b.Nodes, func(n BundleNode) bool { return chat.MayName(n.Body) })
 }
 
 func (s *Store) importOne(ctx context.Context, b Bundle, there map[[sha256.Size]byte]Attachment) (Imported, error) {
@@ -239,10 +229,7 @@ func (im *importer) load(ctx context.Context) error {
 // holdNamed gives the attachments that there are of those which nodes of the bundles
 // name: until the import ends, none is added and none deleted. It holds all of them at
 // once, in the order in which those that delete attachments lock them.
-func (s *Store) holdNamed(ctx context.Context, bundles []Bundle) (map[[sha256.Size]byte]Attachment, error) {
-	if err := s.lockKind(ctx, naming); err != nil {
-		return nil, err
-	}
+func (s *Store) holdNamed(ctx context.Context, bundles []Bundle) (there map[[sha256.Size]byte]Attachment, err error) {
 	named := map[[sha256.Size]byte]bool{}
 	for _, b := range bundles {
 		for _, n := range b.Nodes {
@@ -254,11 +241,20 @@ func (s *Store) holdNamed(ctx context.Context, bundles []Bundle) (map[[sha256.Si
 			}
 		}
 	}
-	hashes := slices.Collect(maps.Keys(named))
-	if _, err := s.hold(ctx, rawHashes(hashes)); err != nil {
-		return nil, err
+	if len(named) == 0 {
+		return nil, nil
 	}
-	return s.Attachments().All(ctx, hashes...)
+	hashes := slices.Collect(maps.Keys(named))
+	err = s.allowLongStatements(ctx, func() (err error) {
+		if err = s.lockKind(ctx, naming); err != nil {
+			return err
+		}
+		if _, err = s.hold(ctx, rawHashes(hashes)); err == nil {
+			there, err = s.Attachments().All(ctx, hashes...)
+		}
+		return err
+	})
+	return there, err
 }
 
 // rewritten finds those of stored nodes that say something else than the store.

@@ -1,8 +1,8 @@
 package chat
 
 import (
-	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -102,9 +102,8 @@ func TestRead(t *testing.T) {
 		m := Read([]byte(c.raw))
 		check.Equal(t, c.raw, string(m.Role)+"|"+m.Text(), c.role+"|"+c.text)
 	}
-	if m := Read([]byte(`{"content":{"a":1}}`)); len(m.Parts) != 1 || string(m.Parts[0].Raw) != `{"a":1}` {
-		t.Errorf("a content that is no content: %+v", m.Parts)
-	}
+	m := Read([]byte(`{"content":{"a":1}}`))
+	check.That(t, len(m.Parts) == 1 && string(m.Parts[0].Raw) == `{"a":1}`, "a content that is no content: %+v", m.Parts)
 	if m := Read([]byte(`{"role":"assistant","tool_calls":{"a":1}}`)); len(m.Calls) != 1 || m.Calls[0].Arguments != `{"a":1}` {
 		t.Errorf("calls that are none: %+v", m.Calls)
 	}
@@ -163,7 +162,7 @@ func TestCanonicalForm(t *testing.T) {
 // say the same.
 func TestCanonicalFormIsUnambiguous(t *testing.T) {
 	t.Parallel()
-	text := rapid.SampledFrom([]string{"", "a", "t\x01a", "c", "r\x04user", "\x01"})
+	text := rapid.SampledFrom([]string{"", "a", "t\x01a", "c", "r\x04user", "\x01", "\x00", "\xff"})
 	message := rapid.Custom(func(t *rapid.T) *Message {
 		m := &Message{Role: rapid.SampledFrom([]Role{User, Assistant, Tool}).Draw(t, "role")}
 		for range rapid.IntRange(0, 3).Draw(t, "parts") {
@@ -189,16 +188,17 @@ func TestCanonicalFormIsUnambiguous(t *testing.T) {
 				texts = append(texts, p.Type, p.Text)
 			}
 		}
-		b, err := json.Marshal([]any{m.Role, texts, m.Calls, *m.Name})
-		if err != nil {
-			panic(err)
-		}
-		return string(b)
+		return string(MustMarshal([]any{m.Role, texts, m.Calls, *m.Name}))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := message.Draw(t, "a"), message.Draw(t, "b")
 		same := string(a.AppendCanonical(nil)) == string(b.AppendCanonical(nil))
 		check.Need(t, same == (said(a) == said(b)), "%s and %s: same form %t", said(a), said(b), same)
+		a.CallID = rapid.SampledFrom([]*string{nil, a.Name}).Draw(t, "call")
+		encoded, want := a.Encoded(), Read(a.Encode())
+		_, err := Parse(want.Raw)
+		want.checked = err == nil
+		check.Need(t, reflect.DeepEqual(encoded, want), "%s: encoded %+v, read %+v; parsed: %v", want.Raw, encoded, want, err)
 	})
 }
 

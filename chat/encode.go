@@ -34,6 +34,35 @@ func (m *Message) Encode() json.RawMessage {
 	return append(out, '}')
 }
 
+// Encoded returns the message as Read returns what Encode writes, with its Reasoning. A message
+// whose parts were made as text is not read again, unless it has a NUL or invalid UTF-8.
+func (m *Message) Encoded() *Message {
+	raw := m.Encode()
+	if slices.ContainsFunc(m.Parts, func(p Part) bool { return p.Raw != nil || !p.IsText() }) || bytes.Contains(raw, []byte(`\u0000`)) || bytes.Contains(raw, []byte(`\ufffd`)) {
+		out, err := Parse(raw)
+		if err != nil {
+			out = Read(raw)
+		}
+		out.Reasoning = m.Reasoning
+		return out
+	}
+	out := &Message{Raw: raw, Role: m.Role, Content: MemberOf(raw, "content"), Calls: m.Calls, CallID: m.CallID, Name: m.Name, Refusal: m.Refusal, Reasoning: m.Reasoning, hasCalls: len(m.Calls) > 0}
+	switch out.Content[0] {
+	case '"':
+		out.Plain, out.only[0] = true, TextPart(m.Text())
+		out.Parts = out.only[:]
+	case '[':
+		for element := range Elements(out.Content) {
+			p := m.Parts[len(out.Parts)]
+			out.Parts = append(out.Parts, Part{p.Type, p.Text, element})
+		}
+	}
+	var d decoder
+	out.check(&d)
+	out.checked = d.err == nil
+	return out
+}
+
 func (m *Message) appendContent(out []byte) []byte {
 	switch {
 	case len(m.Parts) == 1 && m.Parts[0].Type == "text":

@@ -12,8 +12,6 @@ package chat
 import (
 	"encoding/json"
 	"strings"
-
-	"github.com/coppice-chat/coppice/fault"
 )
 
 // A Role says whose message it is.
@@ -47,10 +45,9 @@ type Message struct {
 	// Others are the members that have no field above, in their order.
 	Others []Member
 
-	hasCalls bool         // tool_calls is there and not null
-	checked  bool         // Parse found nothing wrong
-	wrong    *fault.Error // the first thing that could not be read; nil for none
-	only     [1]Part      // of a Plain message, so that Parts takes no memory of its own
+	hasCalls bool    // tool_calls is there and not null
+	checked  bool    // Parse finds nothing wrong
+	only     [1]Part // of a Plain message, so that Parts takes no memory of its own
 }
 
 // A Part is one part of a content.
@@ -76,7 +73,7 @@ type Member struct {
 
 // Text returns a message that says a text.
 func Text(role Role, text string) *Message {
-	return Read((&Message{Role: role, Parts: []Part{TextPart(text)}}).Encode())
+	return (&Message{Role: role, Parts: []Part{TextPart(text)}}).Encoded()
 }
 
 // IsText reports whether the part is text or a refusal. Its Text is then what was

@@ -19,19 +19,15 @@ func Parse(raw []byte) (*Message, error) {
 	if err := CheckObject(raw, "message"); err != nil {
 		return nil, err
 	}
-	return parse(raw)
+	return ParseMember(raw)
 }
 
 // ParseMember is Parse of a value that stands in an object which CheckObject took:
 // its bytes are not checked once more.
 func ParseMember(raw json.RawMessage) (*Message, error) {
-	if len(raw) == 0 || raw[0] != '{' {
+	if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
 		return Parse(raw)
 	}
-	return parse(raw)
-}
-
-func parse(raw []byte) (*Message, error) {
 	var d decoder
 	m := d.message(raw)
 	m.check(&d)
@@ -42,33 +38,23 @@ func parse(raw []byte) (*Message, error) {
 	return m, nil
 }
 
-// Check returns the error that Parse gives of the message's bytes; nil of a message
-// that Parse returned. It doesn't take the message apart again.
-func (m *Message) Check() error {
+// Checked returns what Parse gives of the message's bytes. A message that Parse returned
+// is not parsed again.
+func (m *Message) Checked() (*Message, error) {
 	if m.checked {
-		return nil
+		return m, nil
 	}
-	if err := CheckObject(m.Raw, "message"); err != nil {
-		return err
-	}
-	d := decoder{m.wrong}
-	if m.check(&d); d.err != nil {
-		return d.err
-	}
-	return nil
+	return Parse(m.Raw)
 }
 
 // Read takes a message apart as far as it can be read. Where raw is no JSON
 // object, the message's text is raw. Read never fails, and leaves the checks to
-// Message.Check.
+// Message.Checked.
 func Read(raw []byte) *Message {
 	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(raw) {
 		return &Message{Raw: raw, Parts: []Part{{Type: "text", Text: string(bytes.ToValidUTF8(raw, []byte("\uFFFD")))}}}
 	}
-	var d decoder
-	m := d.message(raw)
-	m.wrong = d.err
-	return m
+	return new(decoder).message(raw)
 }
 
 // CheckParts refuses a part of a content that the chat-completions API doesn't have, such

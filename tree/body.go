@@ -20,12 +20,13 @@ func checkMessage(m *chat.Message) (*chat.Message, error) {
 		m = new(chat.Message)
 	}
 	if m.Raw == nil {
-		m = chat.Read(m.Encode())
+		m = m.Encoded()
 	}
 	if len(m.Raw) > MaxBodyBytes {
 		return nil, fault.New(fault.TooLarge, "message_too_large", "", "The message has %s, and %s is the most. Attach a long text as a file, or store it elsewhere and refer to it.", fault.Bytes(len(m.Raw)), fault.Bytes(MaxBodyBytes))
 	}
-	if err := m.Check(); err != nil {
+	m, err := m.Checked()
+	if err != nil {
 		return nil, err
 	}
 	for _, other := range m.Others {
@@ -90,7 +91,8 @@ func (a Attachment) costAs(named chat.Attachment, c tokens.Counter) int {
 // while the message is counted, Cost returns its error. If the message names
 // attachments, it is one query.
 func (s *Store) Cost(ctx context.Context, m *chat.Message) (int, error) {
-	if err := m.Check(); err != nil {
+	m, err := m.Checked()
+	if err != nil {
 		return 0, err
 	}
 	known, err := s.Attachments().All(ctx, appendHashes(nil, m.Attachments())...)

@@ -306,7 +306,7 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	if n.Summary != nil {
 		return im.addSummary(ctx, n, parent)
 	}
-	d, err := im.s.draft(ctx, NewMessage{ID: n.ID, Message: chat.Read(n.Body), Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, Graft: n.Graft, CreatedAt: n.CreatedAt})
+	d, err := im.s.draft(ctx, NewMessage{ID: n.ID, Message: &chat.Message{Raw: n.Body}, Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, Graft: n.Graft, CreatedAt: n.CreatedAt})
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ var errCutoff = fault.New(fault.Invalid, "invalid_cutoff", "last_summarized_id",
 	"A summary's anchor must be a message of the conversation, and its cutoff that message or an ancestor of it.")
 
 func (s *Store) summaryDraft(ctx context.Context, n NewSummary) (*draft, error) {
-	d, err := s.draft(ctx, NewMessage{ID: n.ID, Message: chat.Read(n.Body), Metadata: n.Metadata, CreatedAt: n.CreatedAt})
+	d, err := s.draft(ctx, NewMessage{ID: n.ID, Message: &chat.Message{Raw: n.Body}, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
 	switch {
 	case err != nil:
 		return nil, err

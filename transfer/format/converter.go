@@ -147,10 +147,9 @@ func (c *Converter) convert(m *chat.Message, refusal error) (all []*chat.Message
 				return nil, fault.New(fault.Invalid, "missing_tool_call_id", "content", "A tool's result names no call, and no call before it is open. Give the result the id of its call.")
 			}
 		}
-		if all[i], err = chat.Parse(one.Encode()); err != nil {
+		if all[i], err = one.Encoded().Checked(); err != nil {
 			return nil, refusal
 		}
-		all[i].Reasoning = one.Reasoning
 		c.look(all[i])
 	}
 	return all, nil

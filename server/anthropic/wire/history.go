@@ -104,13 +104,11 @@ func (h *history) say(role chat.Role, parts []chat.Part, blocks []json.RawMessag
 }
 
 func (h *history) add(m *chat.Message, blocks []json.RawMessage, record json.RawMessage, at *reader.Path) {
-	reasoning := m.Reasoning
-	m, err := chat.Parse(m.Encode())
+	m, err := m.Encoded().Checked()
 	if err != nil {
 		h.Fail(fault.Of(fault.At(err, at.String())))
 		return
 	}
-	m.Reasoning = reasoning
 	h.entries = append(h.entries, Entry{m, blocks, record, at.String()})
 }
 

@@ -41,7 +41,7 @@ func (c Compaction) Message() *chat.Message { return chat.Text(chat.User, c.Text
 func ReadCompaction(content string) (c Compaction, err error) {
 	rest, ours := strings.CutPrefix(content, contentPrefix)
 	if raw, err := base64url.DecodeString(rest); ours && err == nil && json.Unmarshal(raw, &c) == nil {
-		if _, err = chat.Parse(c.Message().Raw); err == nil {
+		if _, err = c.Message().Checked(); err == nil {
 			return c, nil
 		}
 	}

@@ -203,14 +203,11 @@ func (in *inputReader) finish() Input {
 		}
 		t := in.turns[at]
 		if t != nil && !t.silent() {
-			said := &chat.Message{Role: chat.Assistant, Parts: t.texts, Calls: t.calls}
+			said := &chat.Message{Role: chat.Assistant, Parts: t.texts, Calls: t.calls, Reasoning: strings.TrimSpace(strings.Join(t.reasoning, "\n\n"))}
 			if refusal := strings.Join(t.refusals, "\n"); refusal != "" {
 				said.Refusal = &refusal
 			}
 			e.Message = in.message(e.At, said)
-			if e.Message != nil {
-				e.Message.Reasoning = strings.TrimSpace(strings.Join(t.reasoning, "\n\n")) // beside the body, which goes to the model
-			}
 		}
 		if t == nil || !t.silent() || e.Reference != "" {
 			in.out.Entries = append(in.out.Entries, e)
@@ -332,7 +329,7 @@ func (in *inputReader) message(i int, m *chat.Message) *chat.Message {
 	if in.Err != nil {
 		return nil
 	}
-	m, err := chat.Parse(m.Encode())
+	m, err := m.Encoded().Checked()
 	if err != nil {
 		e := fault.Of(err)
 		at := in.path(i)

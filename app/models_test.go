@@ -157,7 +157,8 @@ func TestWorkerID(t *testing.T) {
 		}
 	}
 	remote.DataDir = ""
-	check.That(t, id(remote, "") != id(remote, ""), "two programs without an address have one name")
+	first := id(remote, "")
+	check.That(t, id(remote, "") != first, "two programs without an address have one name")
 }
 
 // Where each model for summaries fails, the one that answers is asked, unless the

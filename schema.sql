@@ -329,7 +329,7 @@ create table follower_places (
 -- The followers, and for each the one server that looks for what no server's own
 -- appends told it. On Citus it stays on the coordinator.
 create table followers (
-    name         text        primary key, -- as in follower_places
+    name         text        primary key, -- as in follower_places; attachments for who sweeps them
     server_id    text        not null,    -- server that looks
     leads_until  timestamptz not null,    -- by the database's clock: then another server may look
     scanned_id   uuid                     -- of a look at all conversations, in the order of their ids, the last one that was handled; null when it is done

@@ -338,7 +338,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 
 	cfg.Replies.Recall = c.search
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
-	cfg.Replies.ServerID = cfg.Jobs.ID
+	cfg.Replies.ServerID, cfg.Replies.Titles = cfg.Jobs.ID, !c.worker.QueuesTitles()
 	if c.replica != nil {
 		cfg.Replies.Stored = func(ctx context.Context, tenantID string, conversationID uuid.UUID) {
 			c.replica.Wrote(ctx, tenantID, conversationID)

@@ -40,7 +40,7 @@ func Join(ctx context.Context, cfg Config, settings func(served summarize.Settin
 	if err != nil {
 		return nil, err
 	}
-	cfg.Replies.Titles = true
+	cfg.Jobs.Concurrency = -1              // a server works
 	cfg.Jobs.ID = "command " + rand.Text() // no server's, whose answers this isn't to take up
 	c.settings = cfg.Contexts.Settings
 	return c, c.wire(ctx, cfg, models)

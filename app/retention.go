@@ -22,6 +22,7 @@ const expiredKeyAge = 7 * 24 * time.Hour
 func (c *Coppice) retain(ctx context.Context) {
 	ticker := time.NewTicker(retentionInterval)
 	defer ticker.Stop()
+	defer c.swept.Leave(c.store)
 	for {
 		if err := c.deleteOld(ctx); err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "what is old could not be deleted", "error", err)

@@ -3,14 +3,14 @@
 -- and ends jobs. The states are named one by one, for River's index on them. A job whose next
 -- attempt is due counts as waiting since then, also while no server is there to
 -- queue it again. Jobs that embed count by themselves. Ages are in seconds.
-select count(*) filter (where kind = 'compaction' and state in ('available', 'pending', 'scheduled')) as queued,
-       count(*) filter (where kind = 'compaction' and state = 'retryable') as retrying,
+select count(*) filter (where kind <> 'embedding' and state in ('available', 'pending', 'scheduled')) as queued,
+       count(*) filter (where kind <> 'embedding' and state = 'retryable') as retrying,
        count(*) filter (where kind <> 'embedding' and state = 'running') as running,
        count(*) filter (where kind = 'embedding') as embedding,
-       coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind = 'compaction' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
+       coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind <> 'embedding' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
        coalesce(extract(epoch from now() - min(attempted_at) filter (where kind <> 'embedding' and state = 'running')), 0)::float8 as oldest_running
 from river_job
-where kind in ('compaction', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
+where kind in ('compaction', 'title', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
 
 -- name: TakeUpJobs :exec
 -- Makes a server's own jobs of an earlier life available again; what was

@@ -88,9 +88,7 @@ func TestQuestionIsCommittedFirst(t *testing.T) {
 			b := <-start
 			if test.kind != nil {
 				wantError(t, b.err, test.kind, test.code)
-				if len(g.asked) > 0 || len(f.rows(t)) > 0 || f.Stats() != (Stats{}) {
-					t.Errorf("left of it are %+v, %+v", f.rows(t), f.Stats())
-				}
+				check.That(t, len(g.asked) == 0 && len(f.rows(t)) == 0 && f.Stats() == (Stats{}), "left of it are %+v, %+v", f.rows(t), f.Stats())
 				return
 			}
 			asked := <-g.asked

@@ -61,9 +61,7 @@ func TestClose(t *testing.T) {
 	wantError(t, err, fault.Unavailable, "shutting_down")
 	g.pieces <- "an answer"
 	stop()
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, <-closed)
 	if e := end(t, r); e.Status != StatusStopped || textOf(t, e.Message) != "Half an answer" {
 		t.Errorf("%+v", e)
 	}
@@ -74,12 +72,8 @@ func TestClose(t *testing.T) {
 		g.pieces <- "Whole."
 		close(g.pieces)
 	}()
-	if err := f.Close(bounded(t)); err != nil {
-		t.Error(err)
-	}
-	if e := end(t, r); e.Status != StatusCompleted {
-		t.Errorf("%+v", e)
-	}
+	check.NoError(t, f.Close(bounded(t)))
+	check.Equal(t, "the end", end(t, r).Status, StatusCompleted)
 }
 
 // Events are kept for a while; then what is stored must do.

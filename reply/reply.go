@@ -101,7 +101,7 @@ type Config struct {
 	ServerID     string        // names this server among those on the database, the same at each start; "" is a new name. No two running servers may have the same name
 	SaveEvery    time.Duration // how often the new events of a streaming answer are saved; 0 is DefaultSaveEvery
 	Lease        time.Duration // after how long without a save another server stores the saved text; 0 is DefaultLease
-	Titles       bool          // looks for titles after the answers, where no Worker runs; Close waits for them
+	Titles       bool          // looks for titles after the answers, where no Worker queues them; Close waits for them
 	StoreTimeout time.Duration // how long the database may be away when an answer is there, before it is given up; 0 is DefaultStoreTimeout
 
 	// Stored is called when an answer, or the calls before it, are committed, and

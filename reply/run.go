@@ -155,8 +155,12 @@ func (s *Service) run(r *Reply, a *assignment) {
 		end.Err = logged{end.Err} // any other is a bug, or of the database, and is told by the request's line, too
 	}
 	if end.Status == StatusCompleted && end.Message != nil && !a.unstored && !r.lost {
-		if s.cfg.Titles { // the log says why a model gave none
-			s.background.run(func(ctx context.Context) { _ = s.contexts.Title(ctx, r.conversation, r.messageID) })
+		if s.cfg.Titles {
+			s.background.run(func(ctx context.Context) {
+				if err := s.contexts.Title(ctx, r.conversation, r.messageID); ignoreNotFound(err) != nil && ctx.Err() == nil {
+					s.log.WarnContext(ctx, "a title was not stored", "conversation_id", r.conversation, "error", err)
+				}
+			})
 		}
 		if a.demand != nil {
 			s.compactAfter(*end.Message, a.demand)

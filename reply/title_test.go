@@ -96,12 +96,14 @@ func TestTitleThatWasGiven(t *testing.T) {
 	}
 }
 
-// Where the model fails, or isn't set, the question's beginning stays. A paid call counts.
+// Where the model fails, or isn't set, the question's beginning stays. A paid call counts, and is the only one.
 func TestTitleWithoutTheModels(t *testing.T) {
 	t.Parallel()
-	fails := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+	stop := func() {}
+	fails, talks := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		stop()
 		return llm.Response{}, errors.New("down")
-	}}
+	}}, naming("talks", strings.Repeat("It is a long story. ", 20))
 	for _, tt := range []struct {
 		name    string
 		titles  summarize.Titles
@@ -110,7 +112,7 @@ func TestTitleWithoutTheModels(t *testing.T) {
 		calls   int
 	}{
 		{"it fails", summarize.TitlesModel, []llm.Model{fails, naming("another", better)}, beginning, 0},
-		{"it talks", summarize.TitlesModel, []llm.Model{naming("talks", strings.Repeat("It is a long story. ", 20))}, beginning, 1},
+		{"it talks", summarize.TitlesModel, []llm.Model{talks}, beginning, 1},
 		{"none", summarize.TitlesModel, nil, beginning, 0},
 		{"digest", summarize.TitlesDigest, []llm.Model{naming("unasked", better)}, beginning, 0},
 		{"off", summarize.TitlesOff, []llm.Model{naming("unasked", better)}, "", 0},
@@ -128,6 +130,11 @@ func TestTitleWithoutTheModels(t *testing.T) {
 			}
 			check.That(t, c.Title == tt.want && n == tt.calls, "%s: %q, %d calls; want %q, %d", tt.name, c.Title, n, tt.want, tt.calls)
 		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stop = cancel
+		again := f.contexts.Title(ctx, appended, check.Must(f.store.Head(t.Context(), appended))(t))
+		check.That(t, errors.Is(again, context.Canceled) == (tt.name == "it fails") && len(talks.Requests()) <= 2, "%s: looked for again and stopped while it was asked: %v, %d calls", tt.name, again, len(talks.Requests()))
+		cancel()
 	}
 	_, err := summarize.New(nil, summarize.Config{Titles: "all"})
 	check.That(t, err != nil, "another word is taken")

@@ -162,7 +162,13 @@ func (s *Service) Title(ctx context.Context, conversationID, answerID uuid.UUID)
 	if s.titles != TitlesModel || !ok || c.Title != plain {
 		return nil
 	}
+	if slices.ContainsFunc(chat.Members(branch[len(branch)-1].Metadata), func(m chat.Member) bool { return m.Name == titleCalls }) {
+		return nil // it was asked
+	}
 	title, call, failed := models.title(ctx, branch)
+	if failed != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
 	// The call was paid for, even if the caller's time is over now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), telling)
 	defer cancel()
@@ -177,16 +183,18 @@ func (s *Service) Title(ctx context.Context, conversationID, answerID uuid.UUID)
 	return s.store.ChangeMetadata(ctx, conversationID, answerID, func(stored json.RawMessage) json.RawMessage { return withCall(stored, call) })
 }
 
+// titleCalls are a member of an answer's metadata.
+const titleCalls = "title_calls"
+
 // withCall stores a call for a title in an answer's metadata, as Store.Usage counts
 // it. Everything else there stays as it stands.
 func withCall(metadata json.RawMessage, call prompt.Attempt) json.RawMessage {
-	const name = "title_calls"
 	list, _ := json.Marshal([]prompt.Attempt{call}) // strings and numbers always marshal
 	var members []chat.Member
 	if len(metadata) > 0 {
-		members = slices.DeleteFunc(chat.Members(metadata), func(m chat.Member) bool { return m.Name == name })
+		members = slices.DeleteFunc(chat.Members(metadata), func(m chat.Member) bool { return m.Name == titleCalls })
 	}
-	return chat.AppendObject(nil, append(members, chat.Member{Name: name, Value: list}))
+	return chat.AppendObject(nil, append(members, chat.Member{Name: titleCalls, Value: list}))
 }
 
 // titleTokens is what a title's answer is given room for, so that a model can reason.

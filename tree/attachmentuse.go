@@ -28,13 +28,23 @@ type AttachmentSweep struct {
 // sweepLease is how long a server that swept keeps the others from it.
 const sweepLease = 3 * time.Hour
 
+func (a *AttachmentSweep) lead() Lead {
+	return Lead{Follower: "attachments", ServerID: a.ServerID, Lease: sweepLease}
+}
+
+// Leave lets another server sweep at once. It takes a second at most.
+func (a *AttachmentSweep) Leave(s *Store) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = a.lead().Leave(ctx, s) // else its lease runs out
+}
+
 // Next looks at the next attachments that were last added before a time, limit at
 // most, and deletes those that no message names. It returns how many it deleted.
 // After the last one it begins again. While another server sweeps, it does nothing.
 func (a *AttachmentSweep) Next(ctx context.Context, s *Store, before time.Time, limit int) (deleted int, err error) {
 	defer db.Wrap(&err, "tree.AttachmentSweep.Next(%s)", before)
-	lead := Lead{Follower: "attachments", ServerID: a.ServerID, Lease: sweepLease}
-	if leads, _, _, err := lead.Renew(ctx, s); err != nil || !leads {
+	if leads, _, _, err := a.lead().Renew(ctx, s); err != nil || !leads {
 		return 0, err
 	}
 	page := db.ListOldAttachmentsParams{AfterTenant: a.tenant, AfterHash: slices.Concat([]byte{}, a.hash), Before: before, RowLimit: int32(limit)}

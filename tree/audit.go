@@ -74,7 +74,7 @@ func (s *Admin) Audit(ctx context.Context, e AuditEvent) (err error) {
 
 // AuditEvents lists what was done with the tenant's data, the newest first.
 func (s *Admin) AuditEvents(ctx context.Context, p Paging) (_ Page[AuditEvent], err error) {
-	defer db.Wrap(&err, "tree.AuditEvents")
+	defer db.Wrap(&err, "tree.Admin.AuditEvents")
 	limit, before, err := p.From("audit", s.tenant)
 	if err != nil {
 		return Page[AuditEvent]{}, err

@@ -125,13 +125,13 @@ func (s *Index) Reading(ctx context.Context, f func(*Store) error) (err error) {
 	}
 	tx, err := starts.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
-		db.Wrap(&err, "tree.Reading")
+		db.Wrap(&err, "tree.Index.Reading")
 		return err
 	}
 	err = f(s.store().over(tx))
 	if rollback := tx.Rollback(context.WithoutCancel(ctx)); err == nil { // it only reads
 		err = rollback
-		db.Wrap(&err, "tree.Reading")
+		db.Wrap(&err, "tree.Index.Reading")
 	}
 	return err
 }

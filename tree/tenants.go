@@ -32,7 +32,7 @@ type Tenant struct {
 // Tenants lists who has conversations, attachments or keys, by id. It counts all
 // conversations of the database, by an index.
 func (s *Admin) Tenants(ctx context.Context) (_ []Tenant, err error) {
-	defer db.Wrap(&err, "tree.Tenants")
+	defer db.Wrap(&err, "tree.Admin.Tenants")
 	return s.tenants(ctx, pgtype.Text{})
 }
 

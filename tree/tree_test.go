@@ -146,8 +146,8 @@ func TestTenants(t *testing.T) {
 		"Retract": func() error {
 			return second(mine.Histories().Retract(ctx, c.ID, m.ID, func(tree.Message) int { return 1 }))
 		},
-		"Attachment":     func() error { return third(mine.Attachments().One(ctx, file.Hash)) },
-		"AttachmentText": func() error { return second(mine.Attachments().Text(ctx, file.Hash)) },
+		"Attachment":       func() error { return third(mine.Attachments().One(ctx, file.Hash)) },
+		"Attachments.Text": func() error { return second(mine.Attachments().Text(ctx, file.Hash)) },
 		"Append that names a file": func() error {
 			return second(mine.Append(ctx, own.ID, uuid.Nil, tree.NewMessage{Message: chat.Read(naming("x", file))}))
 		},
@@ -167,7 +167,7 @@ func TestTenants(t *testing.T) {
 		"Prune":  func() error { return second(mine.Prune(ctx, c.ID, m.ID)) },
 		"Fork":   func() error { return third(mine.Fork(ctx, c.ID, m.ID, tree.NewConversation{})) },
 		"Search": func() error { return second(find(ctx, mine, "secret", c.ID, tree.Paging{})) },
-		"AddSummary": func() error {
+		"Summaries.Add": func() error {
 			return second(mine.Summaries().Add(ctx, c.ID, tree.NewSummary{AnchorID: m.ID, Body: m.Body, Range: tree.SummaryRange{LastSummarizedID: m.ID, Model: "x"}}))
 		},
 		"Export":            func() error { return third(mine.Export(ctx, c.ID)) },

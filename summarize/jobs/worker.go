@@ -79,8 +79,8 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		river.AddWorker(workers, &runner{w: w})
 		config.Workers, config.Middleware = workers, []rivertype.Middleware{&turns{w: w}}
 		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}}
-		if w.service.Titles() != summarize.TitlesOff {
-			river.AddWorker(workers, river.WorkFunc(w.title))
+		river.AddWorker(workers, river.WorkFunc(w.title)) // always: River gives up jobs that its leader doesn't know
+		if w.QueuesTitles() {
 			config.Queues[titleQueue] = river.QueueConfig{MaxWorkers: titleWorkers}
 		}
 		if w.embeddings != nil {

@@ -33,7 +33,8 @@
 // results and asks again.
 //
 // The first message gives a conversation a title, where the Contexts of the Config
-// say so. A Worker of package jobs looks for a better one after the first answer.
+// say so. After the first answer a better one is looked for, by a Worker of package
+// jobs, or here where none queues titles.
 //
 // The package speaks no HTTP and writes no event's text: package server does.
 package reply

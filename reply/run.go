@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -155,7 +156,7 @@ func (s *Service) run(r *Reply, a *assignment) {
 		end.Err = logged{end.Err} // any other is a bug, or of the database, and is told by the request's line, too
 	}
 	if end.Status == StatusCompleted && end.Message != nil && !a.unstored && !r.lost {
-		if s.cfg.Titles {
+		if s.cfg.Titles && summarize.FirstAnswer(end.Message.Depth) {
 			s.background.run(func(ctx context.Context) {
 				if err := s.contexts.Title(ctx, r.conversation, r.messageID); ignoreNotFound(err) != nil && ctx.Err() == nil {
 					s.log.WarnContext(ctx, "a title was not stored", "conversation_id", r.conversation, "error", err)

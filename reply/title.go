@@ -12,7 +12,7 @@ import (
 const maxBackground = 4
 
 // background is what is done after replies, which don't wait for it: branches are
-// compacted whose model asked for it, and titles looked for where no Worker runs.
+// compacted whose model asked for it, and titles looked for where no Worker queues them.
 type background struct {
 	ctx       context.Context // ends it
 	cancel    context.CancelFunc

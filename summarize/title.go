@@ -113,9 +113,9 @@ func (s *Service) Titles() Titles { return s.titles }
 // prefix and calls of tools included.
 const titleMessages = 12
 
-// FirstAnswer reports whether a branch may end in its first answer, and a reply gave
-// it, as far as its depth tells. It costs nothing.
-func FirstAnswer(b tree.GrownBranch) bool { return b.AnsweredBy != "" && b.Depth < titleMessages }
+// FirstAnswer reports whether an answer may be the first of its branch, as far as
+// its depth tells. It costs nothing.
+func FirstAnswer(depth int) bool { return depth < titleMessages }
 
 // Title gives a conversation a title after the first answer of a branch. Where the
 // conversation has none, that is TitleOf its messages. Where that is its title, the

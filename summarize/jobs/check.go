@@ -22,7 +22,7 @@ func (w *Worker) FollowCompactions(ctx context.Context, behind []tree.Pending) (
 	defer db.Wrap(&err, "jobs.Worker.FollowCompactions(%d conversations)", len(behind))
 	return w.follow(ctx, Compactions, behind, func(p tree.Pending, g tree.Growth) (river.JobArgs, error) {
 		for _, b := range g.Branches {
-			if w.QueuesTitles() && summarize.FirstAnswer(b) {
+			if w.QueuesTitles() && b.AnsweredBy != "" && summarize.FirstAnswer(b.Depth) {
 				if _, err := w.river.Insert(ctx, titling{p.TenantID, p.ConversationID, b.HeadID}, nil); err != nil {
 					return nil, err
 				}

@@ -1,7 +1,7 @@
 // Package jobs runs compactions in the background, through River. A [Worker]
 // follows the feed of changes, and queues a job for each conversation in which a
-// branch is due, or whose first answer came: it may have a better title. Servers that share a database share the work. Only this package and
-// the migrations import River.
+// branch is due, or whose first answer came: it may get a better title. Servers that
+// share a database share the work. Only this package and the migrations import River.
 //
 // Package summarize decides what a compaction is, when it is due and what its
 // outcome is. Package jobs decides when a job is queued, tried again, handed on

@@ -19,7 +19,8 @@ type Chain struct {
 	Converter
 }
 
-// Add reads the client's next message, as Parse does, from members of a checked request. Of several that it stands for, the last
+// Add reads the client's next message, as Parse does, from members of a checked
+// request. Of several that it stands for, the last
 // has what n says, and the ids of the others derive from its id.
 func (c *Chain) Add(n tree.NewMessage, members []chat.Member) error {
 	size := len("{}")

@@ -102,6 +102,7 @@ func TestRead(t *testing.T) {
 		m := Read([]byte(c.raw))
 		check.Equal(t, c.raw, string(m.Role)+"|"+m.Text(), c.role+"|"+c.text)
 	}
+	check.Fails(Text(User, "a\x00b").Checked())(t, "a message of a program with a NUL", fault.Invalid)
 	m := Read([]byte(`{"content":{"a":1}}`))
 	check.That(t, len(m.Parts) == 1 && string(m.Parts[0].Raw) == `{"a":1}`, "a content that is no content: %+v", m.Parts)
 	if m := Read([]byte(`{"role":"assistant","tool_calls":{"a":1}}`)); len(m.Calls) != 1 || m.Calls[0].Arguments != `{"a":1}` {
